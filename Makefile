@@ -251,4 +251,4 @@ distclean:
 .PHONY: help all image setup history demo test-programs check test asan lint lint-clang lint-tidy \
 	lint-cppcheck lint-shell headers fuzz docs install clean distclean
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(BUILD)/guest/obj $(OUT)/obj -name '*.d' -type f 2>/dev/null)

@@ -16,10 +16,11 @@
  * scratch.mount_options, workload, param.NAME (any number), ssh (0|1), keep_ms,
  * timeout_ms, end (reboot|poweroff) */
 #define KB_PROTO_PARAMS_MAX_BYTES (64u << 10)
-#define KB_PROTO_NONCE_MAX 64  /* hex digits, lower case; at least 8 */
-#define KB_PROTO_NAME_MAX 63   /* [A-Za-z0-9_.-], of keys, metrics, counters, workloads */
-#define KB_PROTO_LINE_MAX 4095 /* bytes of a params or result line, newline not counted  \
-				*/
+#define KB_PROTO_NONCE_MAX 64 /* hex digits, lower case; at least 8 */
+#define KB_PROTO_NAME_MAX 63  /* [A-Za-z0-9_.-], of keys, metrics, counters, workloads */
+#define KB_PROTO_LINE_MAX                                                                \
+	4095 /* bytes of a params or result line, newline not counted                    \
+	      */
 
 /* SSH keys in the same archive. */
 #define KB_PROTO_AUTHORIZED_KEYS "/root/.ssh/authorized_keys"

@@ -16,19 +16,19 @@
 
 enum {
 	POLL_MS = 10,
-	CONNECT_MS = 30000,    /* SSH, one try */
+	CONNECT_MS = 30000, /* SSH, one try */
 	COLLECT_TRIES = 3,
 	GRACE_CRASH_MS = 1500, /* for the rest of an oops, or the end by itself */
 	GRACE_OOM_MS = 5000,   /* for init to say what came of it */
 	GRACE_FAIL_MS = 1000,
 };
 
-enum stop { /* why the watch ended */
-	STOP_ENDED,    /* QEMU is gone */
-	STOP_RESULT,   /* the end marker */
-	STOP_CONSOLE,  /* trouble on the console: crash, failure, flood, lie */
-	STOP_NO_START, /* time limits */
-	STOP_TIMEOUT,
+enum stop {		   /* why the watch ended */
+	    STOP_ENDED,	   /* QEMU is gone */
+	    STOP_RESULT,   /* the end marker */
+	    STOP_CONSOLE,  /* trouble on the console: crash, failure, flood, lie */
+	    STOP_NO_START, /* time limits */
+	    STOP_TIMEOUT,
 };
 
 static enum kb_crash_kind crash_of(const struct boot *b, const char **ret_line)
@@ -93,7 +93,8 @@ static int watch(struct boot *b, enum stop *ret_stop, enum kb_vm_state *ret_stat
 	}
 }
 
-static int fail_with(struct kb_boot_record *rec, enum kb_boot_outcome outcome, char *reason)
+static int fail_with(struct kb_boot_record *rec, enum kb_boot_outcome outcome,
+		     char *reason)
 {
 	free(rec->reason);
 	rec->outcome = outcome;
@@ -123,8 +124,8 @@ static int fetch(struct boot *b, char **ret_data, size_t *ret_len, struct kb_err
 	if (r)
 		return r;
 	uint64_t connected = kb_now_ms();
-	r = kb_guest_download(guest, KB_PROTO_RESULT_PATH, KB_PROTO_RESULT_MAX_BYTES, CONNECT_MS,
-			      ret_data, ret_len, err);
+	r = kb_guest_download(guest, KB_PROTO_RESULT_PATH, KB_PROTO_RESULT_MAX_BYTES,
+			      CONNECT_MS, ret_data, ret_len, err);
 	kb_guest_free(guest);
 	kb_debug("collect: connected after %" PRIu64 " ms, read in %" PRIu64 " ms",
 		 connected - start, kb_now_ms() - connected);
@@ -139,7 +140,7 @@ static int collect(struct boot *b, struct kb_boot_record *rec, struct kb_error *
 {
 	KB_AUTO_FREE char *path = kb_path_join(b->req->work_dir, "result.txt");
 	KB_AUTO_FREE char *data = NULL;
-	struct kb_error why = { 0 };
+	struct kb_error why = {0};
 	size_t len = 0;
 	int r = 0;
 
@@ -156,21 +157,25 @@ static int collect(struct boot *b, struct kb_boot_record *rec, struct kb_error *
 	if (r && b->console.has_late_fail)
 		return fail_with(rec, KB_BOOT_FAILED, failed_step(&b->console));
 	if (r)
-		return fail_with(rec, KB_BOOT_GARBAGE,
-				 kb_asprintf("the result was announced but could not be fetched: %s",
-					     why.message));
+		return fail_with(
+			rec, KB_BOOT_GARBAGE,
+			kb_asprintf(
+				"the result was announced but could not be fetched: %s",
+				why.message));
 	r = kb_write_file_atomic(path, data, len, err);
 	if (r)
 		return r;
 	if (kb_guestdoc_parse(data, len, &b->console.result, b->nonce, rec, &why))
 		return fail_with(rec, KB_BOOT_GARBAGE, kb_strdup(why.message));
-	/* The guest is not asked to shut down: nothing that counts is left to happen in it. */
+	/* The guest is not asked to shut down: nothing that counts is left to happen in
+	 * it. */
 	return 0;
 }
 
 /* ---- the verdict ---- */
 
-/* Trouble that the console shows, whatever else happened. @return whether there was any */
+/* Trouble that the console shows, whatever else happened. @return whether there was any
+ */
 static bool judge_console(const struct boot *b, struct kb_boot_record *rec)
 {
 	const struct kb_console *c = &b->console;
@@ -205,7 +210,8 @@ static bool judge_console(const struct boot *b, struct kb_boot_record *rec)
 	return c->has_fail || c->flooded || c->lied;
 }
 
-static void judge_silence(const struct boot *b, enum stop stop, struct kb_boot_record *rec)
+static void judge_silence(const struct boot *b, enum stop stop,
+			  struct kb_boot_record *rec)
 {
 	const struct kb_console *c = &b->console;
 	const char *phase = c->phase[0] ? c->phase : c->started ? "start" : "boot";
@@ -219,14 +225,17 @@ static void judge_silence(const struct boot *b, enum stop stop, struct kb_boot_r
 			  kb_asprintf("no end within %" PRIu64 " ms; last phase: %s",
 				      b->req->timeout_ms, phase));
 	else if (c->broken_markers)
-		fail_with(rec, KB_BOOT_GARBAGE,
-			  kb_asprintf("the guest ended without an end marker, after %u broken "
-				      "marker lines",
-				      c->broken_markers));
+		fail_with(
+			rec, KB_BOOT_GARBAGE,
+			kb_asprintf(
+				"the guest ended without an end marker, after %u broken "
+				"marker lines",
+				c->broken_markers));
 	else
 		fail_with(rec, KB_BOOT_DIED,
-			  kb_asprintf("the guest ended without an end marker; last phase: %s",
-				      phase));
+			  kb_asprintf(
+				  "the guest ended without an end marker; last phase: %s",
+				  phase));
 }
 
 static void judge_denied(const struct boot *b, struct kb_boot_record *rec)
@@ -286,8 +295,8 @@ static void describe(const struct boot *b, struct kb_boot_record *rec)
 	rec->create_ms = b->create_ms;
 }
 
-static int run(struct boot *b, const struct kb_boot_request *req, struct kb_boot_record *rec,
-	       struct kb_error *err)
+static int run(struct boot *b, const struct kb_boot_request *req,
+	       struct kb_boot_record *rec, struct kb_error *err)
 {
 	enum stop stop = STOP_ENDED;
 	enum kb_vm_state state = KB_VM_RUNNING;
@@ -315,7 +324,7 @@ static int run(struct boot *b, const struct kb_boot_request *req, struct kb_boot
 int kb_boot_run(const struct kb_boot_request *req, struct kb_boot_record *ret_record,
 		struct kb_error *err)
 {
-	KB_AUTO(kb_boot_record_free) struct kb_boot_record rec = { 0 };
+	KB_AUTO(kb_boot_record_free) struct kb_boot_record rec = {0};
 	struct boot b;
 	uint64_t start = kb_now_ms();
 	int r;
@@ -327,6 +336,6 @@ int kb_boot_run(const struct kb_boot_request *req, struct kb_boot_record *ret_re
 		return r;
 	rec.total_ms = kb_now_ms() - start;
 	*ret_record = rec;
-	rec = (struct kb_boot_record){ 0 };
+	rec = (struct kb_boot_record){0};
 	return 0;
 }

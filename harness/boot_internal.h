@@ -21,12 +21,12 @@ struct boot {
 	struct kb_vm_host *host;
 	struct kb_vm *vm;
 	uint64_t entered_ms, created_ms; /* kb_now_ms() */
-	uint64_t create_ms;              /* how long that took */
+	uint64_t create_ms;		 /* how long that took */
 };
 
 /**
- * Checks the request's files, writes the initramfs, connects to libvirt and creates the VM.
- * On failure too, boot_free() must be called.
+ * Checks the request's files, writes the initramfs, connects to libvirt and creates the
+ * VM. On failure too, boot_free() must be called.
  */
 int boot_start(struct boot *b, const struct kb_boot_request *req, struct kb_error *err);
 

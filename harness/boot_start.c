@@ -33,20 +33,22 @@ static int check_file(const char *path, const char *sha256, const char *what,
 	char hex[KB_HASH_HEX_LEN + 1];
 
 	if (!path || path[0] != '/')
-		return kb_error_set(err, KB_ECONFIG, "the %s needs an absolute path, not %s", what,
+		return kb_error_set(err, KB_ECONFIG,
+				    "the %s needs an absolute path, not %s", what,
 				    path ? path : "none");
 	int r = kb_hash_file(path, hex, err);
 	if (r)
 		return kb_error_prefix(err, "%s", what);
 	if (sha256 && *sha256 && !kb_streq(sha256, hex))
-		return kb_error_set(err, KB_EIO, "the %s %s has changed: its SHA-256 is %s, not %s",
+		return kb_error_set(err, KB_EIO,
+				    "the %s %s has changed: its SHA-256 is %s, not %s",
 				    what, path, hex, sha256);
 	return 0;
 }
 
 /*
- * In exact mode every byte that the guest looks at may move its timing, so the nonce depends
- * on the perturbation alone. Elsewhere it is random.
+ * In exact mode every byte that the guest looks at may move its timing, so the nonce
+ * depends on the perturbation alone. Elsewhere it is random.
  */
 static int make_nonce(struct boot *b, struct kb_error *err)
 {
@@ -74,23 +76,24 @@ char *boot_params_text(const struct boot *b)
 	const char *device = kb_domxml_scratch_device(req->scratch);
 	KB_AUTO_FREE char *timeout = kb_asprintf("%" PRIu64, req->timeout_ms);
 	const struct kb_pair fixed[] = {
-		{ (char *)"nonce", (char *)b->nonce },
-		{ (char *)"mode", req->mode },
-		{ (char *)"ssh", (char *)"1" },
+		{(char *)"nonce", (char *)b->nonce},
+		{(char *)"mode", req->mode},
+		{(char *)"ssh", (char *)"1"},
 	};
 	const struct kb_pair defaults[] = {
-		{ (char *)"scratch.device", (char *)device },
-		{ (char *)"keep_ms", (char *)"600000" },
-		{ (char *)"timeout_ms", timeout },
+		{(char *)"scratch.device", (char *)device},
+		{(char *)"keep_ms", (char *)"600000"},
+		{(char *)"timeout_ms", timeout},
 	};
-	KB_AUTO(kb_str_free) struct kb_str s = { 0 };
+	KB_AUTO(kb_str_free) struct kb_str s = {0};
 
 	kb_str_append(&s, KB_PROTO_PARAMS_MAGIC "\n");
 	for (size_t i = 0; i < KB_COUNT_OF(fixed); i++)
 		kb_str_appendf(&s, "%s %s\n", fixed[i].name, fixed[i].value);
 	for (size_t i = 0; i < KB_COUNT_OF(defaults); i++)
 		if (defaults[i].value && !kb_pairs_get(&req->params, defaults[i].name))
-			kb_str_appendf(&s, "%s %s\n", defaults[i].name, defaults[i].value);
+			kb_str_appendf(&s, "%s %s\n", defaults[i].name,
+				       defaults[i].value);
 	for (size_t i = 0; i < req->params.count; i++) {
 		const struct kb_pair *p = &req->params.items[i];
 
@@ -113,7 +116,8 @@ static void make_archive(const struct boot *b, struct kb_cpio *c)
 	kb_cpio_add_file(c, &KB_PROTO_PARAMS_PATH[1], 0644, params, strlen(params));
 	kb_cpio_add_dir(c, "root", 0700);
 	kb_cpio_add_dir(c, "root/.ssh", 0700);
-	kb_cpio_add_file(c, &KB_PROTO_AUTHORIZED_KEYS[1], 0600, authorized, strlen(authorized));
+	kb_cpio_add_file(c, &KB_PROTO_AUTHORIZED_KEYS[1], 0600, authorized,
+			 strlen(authorized));
 	kb_cpio_add_dir(c, "etc", 0755);
 	kb_cpio_add_dir(c, "etc/dropbear", 0700);
 	kb_cpio_add_file(c, &KB_PROTO_HOST_KEY[1], 0600, host, host_len);
@@ -124,16 +128,17 @@ static void make_archive(const struct boot *b, struct kb_cpio *c)
 static int write_initrd(struct boot *b, struct kb_error *err)
 {
 	static const char zeros[INITRD_ALIGN];
-	KB_AUTO(kb_cpio_free) struct kb_cpio cpio = { 0 };
+	KB_AUTO(kb_cpio_free) struct kb_cpio cpio = {0};
 	KB_AUTO(kb_close) int in = open(b->req->image_path, O_RDONLY | O_CLOEXEC);
-	KB_AUTO(kb_close) int out =
-		open(b->initrd_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	KB_AUTO(kb_close)
+	int out = open(b->initrd_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	struct stat st;
 
 	if (in < 0 || fstat(in, &st))
 		return kb_error_errno(err, KB_EIO, errno, "%s", b->req->image_path);
 	if (out < 0)
-		return kb_error_errno(err, KB_EIO, errno, "cannot make %s", b->initrd_path);
+		return kb_error_errno(err, KB_EIO, errno, "cannot make %s",
+				      b->initrd_path);
 	for (off_t at = 0; at < st.st_size;) {
 		ssize_t n = sendfile(out, in, &at, (size_t)(st.st_size - at));
 
@@ -155,10 +160,11 @@ static int make_scratch(struct boot *b, struct kb_error *err)
 	if (!kb_streq(b->req->scratch, "virtio-blk"))
 		return 0;
 	b->scratch_path = kb_path_join(b->req->work_dir, "scratch.img");
-	KB_AUTO(kb_close) int fd =
-		open(b->scratch_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	KB_AUTO(kb_close)
+	int fd = open(b->scratch_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0 || ftruncate(fd, (off_t)b->req->scratch_mib << 20))
-		return kb_error_errno(err, KB_EIO, errno, "cannot make %s", b->scratch_path);
+		return kb_error_errno(err, KB_EIO, errno, "cannot make %s",
+				      b->scratch_path);
 	return 0;
 }
 
@@ -181,19 +187,20 @@ static uint64_t measure_tsc_khz(void)
 #endif
 }
 
-/* Only the embedded driver has one domain at a time and so can give all of them one UUID. */
+/* Only the embedded driver has one domain at a time and so can give all of them one UUID.
+ */
 static char *make_uuid(const struct boot *b)
 {
 	uint8_t u[16];
 
 	if (kb_vm_host_is_embedded(b->host) || getrandom(u, sizeof(u), 0) != sizeof(u))
 		return NULL;
-	KB_AUTO(kb_str_free) struct kb_str s = { 0 };
+	KB_AUTO(kb_str_free) struct kb_str s = {0};
 	u[6] = (uint8_t)(0x40 | (u[6] & 0x0f));
 	u[8] = (uint8_t)(0x80 | (u[8] & 0x3f));
 	for (size_t i = 0; i < sizeof(u); i++)
-		kb_str_appendf(&s, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-			       u[i]);
+		kb_str_appendf(&s, "%s%02x",
+			       i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
 	return kb_str_steal(&s);
 }
 
@@ -244,20 +251,20 @@ static int prepare(struct boot *b, struct kb_error *err)
 	if (!r)
 		r = make_scratch(b, err);
 	if (!r)
-		r = kb_console_init(&b->console, b->console_path, req->console_max_bytes, b->nonce,
-				    &req->console_deny, err);
+		r = kb_console_init(&b->console, b->console_path, req->console_max_bytes,
+				    b->nonce, &req->console_deny, err);
 	return r;
 }
 
 int boot_start(struct boot *b, const struct kb_boot_request *req, struct kb_error *err)
 {
 	KB_AUTO_FREE char *wrapper = NULL;
-	struct kb_vm_host_spec spec = { .uri = req->uri, .machine = req->machine };
+	struct kb_vm_host_spec spec = {.uri = req->uri, .machine = req->machine};
 
 	memset(b, 0, sizeof(*b));
 	b->req = req;
 	b->entered_ms = kb_now_ms();
-	signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGPIPE, SIG_IGN);
 	int r = prepare(b, err);
 	if (!r)
 		r = kb_path_qemu_wrapper(&wrapper, err);
@@ -267,7 +274,8 @@ int boot_start(struct boot *b, const struct kb_boot_request *req, struct kb_erro
 	spec.kvm = kb_streq(req->accel, "kvm");
 	kb_debug("boot: prepared in %" PRIu64 " ms", kb_now_ms() - b->entered_ms);
 	r = kb_vm_host_open(&spec, &b->host, err);
-	kb_debug("boot: libvirt is open after %" PRIu64 " ms", kb_now_ms() - b->entered_ms);
+	kb_debug("boot: libvirt is open after %" PRIu64 " ms",
+		 kb_now_ms() - b->entered_ms);
 	if (!r)
 		r = make_xml(b, wrapper, err);
 	if (!r && kb_interrupted())

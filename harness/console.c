@@ -148,7 +148,8 @@ int kb_console_poll(struct kb_console *c, struct kb_error *err)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return kb_error_errno(err, KB_EIO, errno, "cannot read %s", c->path);
+			return kb_error_errno(err, KB_EIO, errno, "cannot read %s",
+					      c->path);
 		if (n == 0)
 			return 0;
 		kb_console_feed(c, buf, (size_t)n);
@@ -161,8 +162,8 @@ int kb_console_poll(struct kb_console *c, struct kb_error *err)
 static int cut_log(struct kb_console *c, uint64_t size, struct kb_error *err)
 {
 	uint64_t half = c->max_bytes / 2;
-	KB_AUTO_FREE char *note =
-		kb_asprintf("\n[kbisect: %" PRIu64 " bytes were cut out here]\n", size - 2 * half);
+	KB_AUTO_FREE char *note = kb_asprintf(
+		"\n[kbisect: %" PRIu64 " bytes were cut out here]\n", size - 2 * half);
 	KB_AUTO_FREE char *tail = kb_malloc(half + 1);
 	ssize_t n = pread(c->fd, tail, half, (off_t)(size - half));
 

@@ -14,53 +14,55 @@ struct pattern {
 /* The first row that matches decides, so exceptions stand before the rule. */
 static const struct pattern patterns[] = {
 	/* Panics whose cause is memory. */
-	{ "Kernel panic - not syncing: System is deadlocked on memory", false, KB_CRASH_OOM },
-	{ "Kernel panic - not syncing: Out of memory", false, KB_CRASH_OOM },
-	{ "Kernel panic - not syncing", false, KB_CRASH_PANIC },
-	{ "Kernel panic", true, KB_CRASH_PANIC },
-	{ "VFS: Unable to mount root fs", true, KB_CRASH_PANIC },
-	{ "No working init found", true, KB_CRASH_PANIC },
-	{ "No init found", true, KB_CRASH_PANIC },
+	{"Kernel panic - not syncing: System is deadlocked on memory", false,
+	 KB_CRASH_OOM},
+	{"Kernel panic - not syncing: Out of memory", false, KB_CRASH_OOM},
+	{"Kernel panic - not syncing", false, KB_CRASH_PANIC},
+	{"Kernel panic", true, KB_CRASH_PANIC},
+	{"VFS: Unable to mount root fs", true, KB_CRASH_PANIC},
+	{"No working init found", true, KB_CRASH_PANIC},
+	{"No init found", true, KB_CRASH_PANIC},
 
-	{ "Out of memory: Kill", true, KB_CRASH_OOM }, /* "Kill process", "Killed process" */
-	{ "Out of memory and no killable processes", true, KB_CRASH_OOM },
-	{ "Memory cgroup out of memory: Kill", true, KB_CRASH_OOM },
-	{ "oom-kill:constraint=", true, KB_CRASH_OOM },
-	{ " invoked oom-killer: ", false, KB_CRASH_OOM },
+	{"Out of memory: Kill", true,
+	 KB_CRASH_OOM}, /* "Kill process", "Killed process" */
+	{"Out of memory and no killable processes", true, KB_CRASH_OOM},
+	{"Memory cgroup out of memory: Kill", true, KB_CRASH_OOM},
+	{"oom-kill:constraint=", true, KB_CRASH_OOM},
+	{" invoked oom-killer: ", false, KB_CRASH_OOM},
 
-	{ "BUG: ", true, KB_CRASH_OOPS }, /* paging, soft lockup, KASAN, KCSAN, locking */
-	{ "kernel BUG at ", false, KB_CRASH_OOPS },
-	{ "Oops: ", true, KB_CRASH_OOPS },
-	{ "general protection fault", true, KB_CRASH_OOPS },
-	{ "Unable to handle kernel ", true, KB_CRASH_OOPS },
-	{ "double fault: ", true, KB_CRASH_OOPS },
-	{ "divide error: ", true, KB_CRASH_OOPS },
-	{ "invalid opcode: ", true, KB_CRASH_OOPS },
-	{ "stack segment: ", true, KB_CRASH_OOPS },
-	{ "int3: ", true, KB_CRASH_OOPS },
-	{ "traps: PANIC: ", true, KB_CRASH_PANIC },
-	{ "PANIC: double fault", true, KB_CRASH_PANIC },
-	{ "PANIC: early exception", true, KB_CRASH_PANIC },
-	{ "UBSAN: ", true, KB_CRASH_OOPS },
-	{ "watchdog: BUG: ", true, KB_CRASH_OOPS },
-	{ "NMI watchdog: BUG: ", true, KB_CRASH_OOPS },
-	{ "NMI watchdog: Watchdog detected hard LOCKUP", true, KB_CRASH_OOPS },
-	{ "watchdog: Watchdog detected hard LOCKUP", true, KB_CRASH_OOPS },
-	{ "Watchdog detected hard LOCKUP", true, KB_CRASH_OOPS },
-	{ "rcu: INFO: ", true, KB_CRASH_OOPS }, /* detected stalls, self-detected stall */
-	{ "INFO: rcu_", true, KB_CRASH_OOPS },
-	{ "INFO: task ", true, KB_CRASH_OOPS }, /* blocked for more than N seconds */
-	{ "INFO: lockdep is turned off", true, KB_CRASH_NONE },
-	{ "INFO: possible recursive locking", true, KB_CRASH_OOPS },
-	{ "Internal error: ", true, KB_CRASH_OOPS },
-	{ "list_add corruption", true, KB_CRASH_OOPS },
-	{ "list_del corruption", true, KB_CRASH_OOPS },
-	{ "Bad page state in process", false, KB_CRASH_OOPS },
-	{ "Bad page map in process", false, KB_CRASH_OOPS },
-	{ "Corruption of in-memory data", false, KB_CRASH_OOPS }, /* XFS shuts down */
+	{"BUG: ", true, KB_CRASH_OOPS}, /* paging, soft lockup, KASAN, KCSAN, locking */
+	{"kernel BUG at ", false, KB_CRASH_OOPS},
+	{"Oops: ", true, KB_CRASH_OOPS},
+	{"general protection fault", true, KB_CRASH_OOPS},
+	{"Unable to handle kernel ", true, KB_CRASH_OOPS},
+	{"double fault: ", true, KB_CRASH_OOPS},
+	{"divide error: ", true, KB_CRASH_OOPS},
+	{"invalid opcode: ", true, KB_CRASH_OOPS},
+	{"stack segment: ", true, KB_CRASH_OOPS},
+	{"int3: ", true, KB_CRASH_OOPS},
+	{"traps: PANIC: ", true, KB_CRASH_PANIC},
+	{"PANIC: double fault", true, KB_CRASH_PANIC},
+	{"PANIC: early exception", true, KB_CRASH_PANIC},
+	{"UBSAN: ", true, KB_CRASH_OOPS},
+	{"watchdog: BUG: ", true, KB_CRASH_OOPS},
+	{"NMI watchdog: BUG: ", true, KB_CRASH_OOPS},
+	{"NMI watchdog: Watchdog detected hard LOCKUP", true, KB_CRASH_OOPS},
+	{"watchdog: Watchdog detected hard LOCKUP", true, KB_CRASH_OOPS},
+	{"Watchdog detected hard LOCKUP", true, KB_CRASH_OOPS},
+	{"rcu: INFO: ", true, KB_CRASH_OOPS}, /* detected stalls, self-detected stall */
+	{"INFO: rcu_", true, KB_CRASH_OOPS},
+	{"INFO: task ", true, KB_CRASH_OOPS}, /* blocked for more than N seconds */
+	{"INFO: lockdep is turned off", true, KB_CRASH_NONE},
+	{"INFO: possible recursive locking", true, KB_CRASH_OOPS},
+	{"Internal error: ", true, KB_CRASH_OOPS},
+	{"list_add corruption", true, KB_CRASH_OOPS},
+	{"list_del corruption", true, KB_CRASH_OOPS},
+	{"Bad page state in process", false, KB_CRASH_OOPS},
+	{"Bad page map in process", false, KB_CRASH_OOPS},
+	{"Corruption of in-memory data", false, KB_CRASH_OOPS}, /* XFS shuts down */
 
-	{ "WARNING: CPU: ", true, KB_CRASH_WARNING },
-	{ "WARNING: ", true, KB_CRASH_WARNING },
+	{"WARNING: CPU: ", true, KB_CRASH_WARNING},
+	{"WARNING: ", true, KB_CRASH_WARNING},
 };
 
 /* Skips "<4>", "[    1.234567]" and "[    T42]"/"[      C0]" in front of a message. */
@@ -69,7 +71,8 @@ static const char *message_of(const char *line, size_t len, size_t *ret_len)
 	const char *p = line, *end = line + len;
 
 	if (p < end && *p == '<') {
-		const char *q = memchr(p, '>', (size_t)(end - p) < 6 ? (size_t)(end - p) : 6);
+		const char *q =
+			memchr(p, '>', (size_t)(end - p) < 6 ? (size_t)(end - p) : 6);
 
 		if (q)
 			p = q + 1;

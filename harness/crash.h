@@ -9,8 +9,8 @@
 enum kb_crash_kind {
 	KB_CRASH_NONE = 0,
 	KB_CRASH_WARNING, /* noted only */
-	KB_CRASH_OOM,     /* the OOM killer ran, or memory ran out for good */
-	KB_CRASH_OOPS,    /* oops, BUG, sanitizer report, hung task, lockup, stall */
+	KB_CRASH_OOM,	  /* the OOM killer ran, or memory ran out for good */
+	KB_CRASH_OOPS,	  /* oops, BUG, sanitizer report, hung task, lockup, stall */
 	KB_CRASH_PANIC,
 };
 

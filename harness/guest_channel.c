@@ -15,7 +15,8 @@
 #include "harness/base/proc.h"
 #include "harness/base/str.h"
 
-/* The first HELLOs may come before the guest listens, so they follow each other faster. */
+/* The first HELLOs may come before the guest listens, so they follow each other faster.
+ */
 enum { HELLO_EVERY_MS = 250, HELLO_FIRST_MS = 50 };
 
 struct sync {
@@ -45,11 +46,13 @@ static int read_ready(struct sync *s, const char *ready, size_t ready_len, bool 
 		ssize_t n = recv(s->fd, &byte, 1, MSG_DONTWAIT);
 
 		if (n == 0)
-			return kb_error_set(err, KB_EGUEST, "the guest's channel was closed");
+			return kb_error_set(err, KB_EGUEST,
+					    "the guest's channel was closed");
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return 0;
 		if (n < 0)
-			return kb_error_errno(err, KB_EGUEST, errno, "the guest's channel");
+			return kb_error_errno(err, KB_EGUEST, errno,
+					      "the guest's channel");
 		if (s->window_len == ready_len)
 			memmove(s->window, s->window + 1, --s->window_len);
 		s->window[s->window_len++] = byte;
@@ -61,12 +64,12 @@ static int read_ready(struct sync *s, const char *ready, size_t ready_len, bool 
 }
 
 /*
- * A HELLO that was sent twice may be answered twice. The server speaks first, so its first
- * byte shows that no further READY is under way.
+ * A HELLO that was sent twice may be answered twice. The server speaks first, so its
+ * first byte shows that no further READY is under way.
  * @ret_done the session's first byte is there
  */
-static int drop_duplicates(struct sync *s, const char *ready, size_t ready_len, bool *ret_done,
-			   struct kb_error *err)
+static int drop_duplicates(struct sync *s, const char *ready, size_t ready_len,
+			   bool *ret_done, struct kb_error *err)
 {
 	char peek[sizeof(s->window)];
 	ssize_t n = recv(s->fd, peek, ready_len, MSG_PEEK | MSG_DONTWAIT);
@@ -77,7 +80,7 @@ static int drop_duplicates(struct sync *s, const char *ready, size_t ready_len, 
 		return kb_error_errno(err, KB_EGUEST, errno, "the guest's channel");
 	if (n < 0)
 		return 0;
-	if (memcmp(peek, ready, (size_t)n))
+	if (memcmp(peek, ready, (size_t)n) != 0)
 		*ret_done = true;
 	else if ((size_t)n == ready_len)
 		recv(s->fd, peek, ready_len, 0);
@@ -89,29 +92,31 @@ static int drop_duplicates(struct sync *s, const char *ready, size_t ready_len, 
 int kb_guest_channel_sync(int fd, uint64_t timeout_ms, struct kb_error *err)
 {
 	uint64_t start = kb_now_ms(), next_hello = 0, random = 0;
-	struct sync s = { .fd = fd };
+	struct sync s = {.fd = fd};
 	bool ready_seen = false, done = false;
 	int r = 0;
 
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return kb_error_errno(err, KB_EINTERNAL, errno, "getrandom");
-	snprintf(s.nonce, sizeof(s.nonce), "%016" PRIx64, random);
+	(void)snprintf(s.nonce, sizeof(s.nonce), "%016" PRIx64, random);
 	KB_AUTO_FREE char *ready = kb_asprintf(KB_PROTO_READY "%s\n", s.nonce);
 	while (!r && !done) {
 		uint64_t now = kb_now_ms();
-		struct pollfd pfd = { .fd = fd, .events = POLLIN };
+		struct pollfd pfd = {.fd = fd, .events = POLLIN};
 
 		if (kb_interrupted())
 			return kb_error_set(err, KB_EINTERRUPTED, "interrupted");
 		if (now - start >= timeout_ms)
-			return kb_error_set(err, KB_ETIMEOUT,
-					    "the guest did not answer on its channel for %" PRIu64
-					    " ms",
-					    timeout_ms);
+			return kb_error_set(
+				err, KB_ETIMEOUT,
+				"the guest did not answer on its channel for %" PRIu64
+				" ms",
+				timeout_ms);
 		if (!ready_seen && now >= next_hello) {
 			r = send_line(&s, KB_PROTO_HELLO, err);
-			next_hello = now + (now - start < HELLO_EVERY_MS ? HELLO_FIRST_MS
-									 : HELLO_EVERY_MS);
+			next_hello =
+				now + (now - start < HELLO_EVERY_MS ? HELLO_FIRST_MS
+								    : HELLO_EVERY_MS);
 		}
 		if (r || poll(&pfd, 1, 20) <= 0)
 			continue;

@@ -28,7 +28,7 @@ static bool decode_body(const char *text, struct kb_str *ret)
 			return false;
 		bits = bits << 6 | (unsigned)(letter - letters);
 		if (++count == 4) {
-			char out[3] = { (char)(bits >> 16), (char)(bits >> 8), (char)bits };
+			char out[3] = {(char)(bits >> 16), (char)(bits >> 8), (char)bits};
 
 			kb_str_append_bytes(ret, out, 3);
 			bits = count = 0;
@@ -36,7 +36,7 @@ static bool decode_body(const char *text, struct kb_str *ret)
 	}
 	if (count == 1)
 		return false;
-	char out[2] = { (char)(bits >> (count == 2 ? 4 : 10)), (char)(bits >> 2) };
+	char out[2] = {(char)(bits >> (count == 2 ? 4 : 10)), (char)(bits >> 2)};
 	if (count)
 		kb_str_append_bytes(ret, out, count - 1);
 	return true;
@@ -79,16 +79,16 @@ static bool find_secret(const struct kb_str *blob, const uint8_t **ret_secret)
 {
 	static const char magic[] = "openssh-key-v1"; /* its NUL belongs to it */
 	const uint8_t *data = (const uint8_t *)kb_str_get(blob), *s;
-	struct reader r = { data, data + blob->len };
+	struct reader r = {data, data + blob->len};
 	size_t len;
 
-	if (!skip(&r, sizeof(magic)) || memcmp(data, magic, sizeof(magic)))
+	if (!skip(&r, sizeof(magic)) || memcmp(data, magic, sizeof(magic)) != 0)
 		return false;
 	if (!string_is(&r, "none") || !string_is(&r, "none") || !string_is(&r, ""))
 		return false; /* cipher, key derivation and its options */
 	if (!skip(&r, 4) || !take_string(&r, &s, &len) || !take_string(&r, &s, &len))
 		return false; /* number of keys, public key, private section */
-	struct reader inner = { s, s + len };
+	struct reader inner = {s, s + len};
 	if (!skip(&inner, 8) || !string_is(&inner, KEY_TYPE))
 		return false; /* two check words */
 	return take_string(&inner, &s, &len) && len == 32 &&
@@ -99,11 +99,12 @@ int kb_guest_keys_to_dropbear(const char *openssh, struct kb_str *ret_key,
 			      struct kb_error *err)
 {
 	static const char head[] = "\0\0\0\x0b" KEY_TYPE "\0\0\0\x40";
-	KB_AUTO(kb_str_free) struct kb_str blob = { 0 };
+	KB_AUTO(kb_str_free) struct kb_str blob = {0};
 	const uint8_t *secret;
 
 	if (!decode_body(openssh, &blob) || !find_secret(&blob, &secret))
-		return kb_error_set(err, KB_EINTERNAL, "not an unencrypted OpenSSH ed25519 key");
+		return kb_error_set(err, KB_EINTERNAL,
+				    "not an unencrypted OpenSSH ed25519 key");
 	kb_str_append_bytes(ret_key, head, sizeof(head) - 1);
 	kb_str_append_bytes(ret_key, secret, 64);
 	return 0;

@@ -10,8 +10,8 @@
 
 /**
  * Converts an unencrypted ed25519 key ("-----BEGIN OPENSSH PRIVATE KEY-----" text).
- * Source: openssh PROTOCOL.key; dropbear src/ed25519.c (string "ssh-ed25519", string of 64
- * bytes: seed and public key).
+ * Source: openssh PROTOCOL.key; dropbear src/ed25519.c (string "ssh-ed25519", string of
+ * 64 bytes: seed and public key).
  * @ret_key appended to
  * Errors: KB_EINTERNAL.
  */

@@ -25,8 +25,8 @@ enum { READ_STEP_MS = 50 };
 /* ---- keys ---- */
 
 struct kb_guest_keys {
-	ssh_key user, host;   /* owned */
-	char *authorized;     /* owned */
+	ssh_key user, host; /* owned */
+	char *authorized;   /* owned */
 	struct kb_str dropbear;
 };
 
@@ -94,7 +94,8 @@ static int ssh_failed(ssh_session session, struct kb_error *err, const char *wha
 	return kb_error_set(err, KB_EGUEST, "%s: %s", what, ssh_get_error(session));
 }
 
-/* Few and cheap algorithms: the guest's CPU is emulated. No files of the user are read. */
+/* Few and cheap algorithms: the guest's CPU is emulated. No files of the user are read.
+ */
 static int set_options(ssh_session session, int fd, uint64_t timeout_ms)
 {
 	long seconds = (long)(timeout_ms / 1000) + 1;
@@ -111,8 +112,10 @@ static int set_options(ssh_session session, int fd, uint64_t timeout_ms)
 	bad |= ssh_options_set(session, SSH_OPTIONS_HOSTKEYS, "ssh-ed25519");
 	bad |= ssh_options_set(session, SSH_OPTIONS_KEY_EXCHANGE,
 			       "curve25519-sha256,curve25519-sha256@libssh.org");
-	bad |= ssh_options_set(session, SSH_OPTIONS_CIPHERS_C_S, "chacha20-poly1305@openssh.com");
-	bad |= ssh_options_set(session, SSH_OPTIONS_CIPHERS_S_C, "chacha20-poly1305@openssh.com");
+	bad |= ssh_options_set(session, SSH_OPTIONS_CIPHERS_C_S,
+			       "chacha20-poly1305@openssh.com");
+	bad |= ssh_options_set(session, SSH_OPTIONS_CIPHERS_S_C,
+			       "chacha20-poly1305@openssh.com");
 	bad |= ssh_options_set(session, SSH_OPTIONS_COMPRESSION, "no");
 	return bad ? -1 : 0;
 }
@@ -129,8 +132,9 @@ static int authenticate(ssh_session session, const struct kb_guest_keys *keys,
 	bool same = ssh_key_cmp(server, keys->host, SSH_KEY_CMP_PUBLIC) == 0;
 	ssh_key_free(server);
 	if (!same)
-		return kb_error_set(err, KB_EGUEST,
-				    "the guest's host key is not the one that was made for it");
+		return kb_error_set(
+			err, KB_EGUEST,
+			"the guest's host key is not the one that was made for it");
 	if (ssh_userauth_publickey(session, NULL, keys->user) != SSH_AUTH_SUCCESS)
 		return ssh_failed(session, err, "logging in to the guest");
 	return 0;
@@ -148,7 +152,8 @@ int kb_guest_connect(int fd, const struct kb_guest_keys *keys, uint64_t timeout_
 	}
 	uint64_t used = kb_now_ms() - start;
 	ssh_session session = ssh_new();
-	if (!session || set_options(session, fd, timeout_ms > used ? timeout_ms - used : 1)) {
+	if (!session ||
+	    set_options(session, fd, timeout_ms > used ? timeout_ms - used : 1)) {
 		close(fd);
 		ssh_free(session);
 		return kb_error_set(err, KB_EINTERNAL, "libssh refuses our options");
@@ -196,14 +201,16 @@ static ssh_channel open_session(struct kb_guest *guest, struct kb_error *err)
 	return NULL;
 }
 
-/* Reads stdout to its end; anything over max_bytes, the time limit, or an interrupt fails. */
+/* Reads stdout to its end; anything over max_bytes, the time limit, or an interrupt
+ * fails. */
 static int read_output(struct kb_guest *guest, ssh_channel channel, size_t max_bytes,
 		       uint64_t deadline, struct kb_str *out, struct kb_error *err)
 {
 	char buf[16384];
 
 	for (;;) {
-		int n = ssh_channel_read_timeout(channel, buf, sizeof(buf), 0, READ_STEP_MS);
+		int n = ssh_channel_read_timeout(channel, buf, sizeof(buf), 0,
+						 READ_STEP_MS);
 
 		if (n == SSH_ERROR)
 			return ssh_failed(guest->session, err, "reading from the guest");
@@ -229,21 +236,22 @@ static int read_output(struct kb_guest *guest, ssh_channel channel, size_t max_b
 static int wait_status(ssh_channel channel, uint64_t deadline)
 {
 	char scrap[256];
-	int status;
 
-	while ((status = ssh_channel_get_exit_status(channel)) < 0 &&
-	       !ssh_channel_is_closed(channel) && kb_now_ms() < deadline && !kb_interrupted())
-		if (ssh_channel_read_timeout(channel, scrap, sizeof(scrap), 1, READ_STEP_MS) < 0)
+	while (ssh_channel_get_exit_status(channel) < 0 &&
+	       !ssh_channel_is_closed(channel) && kb_now_ms() < deadline &&
+	       !kb_interrupted())
+		if (ssh_channel_read_timeout(channel, scrap, sizeof(scrap), 1,
+					     READ_STEP_MS) < 0)
 			break;
 	return ssh_channel_get_exit_status(channel);
 }
 
 int kb_guest_exec(struct kb_guest *guest, const char *command, const void *input,
-		  size_t input_len, size_t max_bytes, uint64_t timeout_ms, char **ret_output,
-		  size_t *ret_len, int *ret_exit, struct kb_error *err)
+		  size_t input_len, size_t max_bytes, uint64_t timeout_ms,
+		  char **ret_output, size_t *ret_len, int *ret_exit, struct kb_error *err)
 {
 	uint64_t deadline = kb_now_ms() + timeout_ms;
-	KB_AUTO(kb_str_free) struct kb_str out = { 0 };
+	KB_AUTO(kb_str_free) struct kb_str out = {0};
 	KB_AUTO(close_channel) ssh_channel channel = open_session(guest, err);
 
 	if (!channel)
@@ -258,7 +266,8 @@ int kb_guest_exec(struct kb_guest *guest, const char *command, const void *input
 		if (n <= 0)
 			return ssh_failed(guest->session, err, "writing to the guest");
 		if (kb_now_ms() >= deadline)
-			return kb_error_set(err, KB_ETIMEOUT, "the guest does not take its input");
+			return kb_error_set(err, KB_ETIMEOUT,
+					    "the guest does not take its input");
 		done += (size_t)n;
 	}
 	ssh_channel_send_eof(channel);
@@ -280,29 +289,29 @@ int kb_guest_download(struct kb_guest *guest, const char *path, size_t max_bytes
 	KB_AUTO_FREE char *command = kb_asprintf("cat %s", path);
 	KB_AUTO_FREE char *data = NULL;
 	int status = -1;
-	int r = kb_guest_exec(guest, command, NULL, 0, max_bytes, timeout_ms, &data, ret_len,
-			      &status, err);
+	int r = kb_guest_exec(guest, command, NULL, 0, max_bytes, timeout_ms, &data,
+			      ret_len, &status, err);
 
 	if (r)
 		return r;
 	if (status != 0)
-		return kb_error_set(err, KB_EGUEST, "the guest cannot read %s (status %d)", path,
-				    status);
+		return kb_error_set(err, KB_EGUEST,
+				    "the guest cannot read %s (status %d)", path, status);
 	*ret_data = KB_STEAL(data);
 	return 0;
 }
 
-int kb_guest_upload(struct kb_guest *guest, const char *path, const void *data, size_t len,
-		    uint64_t timeout_ms, struct kb_error *err)
+int kb_guest_upload(struct kb_guest *guest, const char *path, const void *data,
+		    size_t len, uint64_t timeout_ms, struct kb_error *err)
 {
 	KB_AUTO_FREE char *command = kb_asprintf("cat > %s", path);
 	int status = -1;
-	int r = kb_guest_exec(guest, command, data, len, 4096, timeout_ms, NULL, NULL, &status,
-			      err);
+	int r = kb_guest_exec(guest, command, data, len, 4096, timeout_ms, NULL, NULL,
+			      &status, err);
 
 	if (!r && status != 0)
-		r = kb_error_set(err, KB_EGUEST, "the guest cannot write %s (status %d)", path,
-				 status);
+		r = kb_error_set(err, KB_EGUEST, "the guest cannot write %s (status %d)",
+				 path, status);
 	return r;
 }
 
@@ -321,8 +330,9 @@ static void window_size(int *cols, int *rows)
 /* One round of copying. @return false when the shell has ended */
 static bool shell_step(ssh_session session, ssh_channel channel, bool *stdin_open)
 {
-	struct pollfd pfd[2] = { { .fd = ssh_get_fd(session), .events = POLLIN },
-				 { .fd = *stdin_open ? STDIN_FILENO : -1, .events = POLLIN } };
+	struct pollfd pfd[2] = {
+		{.fd = ssh_get_fd(session), .events = POLLIN},
+		{.fd = *stdin_open ? STDIN_FILENO : -1, .events = POLLIN}};
 	char buf[4096];
 	int n;
 
@@ -339,9 +349,10 @@ static bool shell_step(ssh_session session, ssh_channel channel, bool *stdin_ope
 		}
 	}
 	for (int is_stderr = 0; is_stderr < 2; is_stderr++)
-		while ((n = ssh_channel_read_nonblocking(channel, buf, sizeof(buf), is_stderr)) > 0)
-			if (kb_write_all(is_stderr ? STDERR_FILENO : STDOUT_FILENO, buf, (size_t)n,
-					 NULL))
+		while ((n = ssh_channel_read_nonblocking(channel, buf, sizeof(buf),
+							 is_stderr)) > 0)
+			if (kb_write_all(is_stderr ? STDERR_FILENO : STDOUT_FILENO, buf,
+					 (size_t)n, NULL))
 				return false;
 	return !ssh_channel_is_eof(channel) && !ssh_channel_is_closed(channel) &&
 	       ssh_is_connected(session);
@@ -358,8 +369,8 @@ int kb_guest_shell(struct kb_guest *guest, int *ret_exit, struct kb_error *err)
 	if (!channel)
 		return KB_EGUEST;
 	window_size(&cols, &rows);
-	if (tty && ssh_channel_request_pty_size(channel, term ? term : "vt100", cols, rows) !=
-			   SSH_OK)
+	if (tty && ssh_channel_request_pty_size(channel, term ? term : "vt100", cols,
+						rows) != SSH_OK)
 		return ssh_failed(guest->session, err, "a terminal in the guest");
 	if (ssh_channel_request_shell(channel) != SSH_OK)
 		return ssh_failed(guest->session, err, "a shell in the guest");

@@ -41,7 +41,8 @@ static bool is_name(const char *s, size_t len)
 /* ---- console markers ---- */
 
 /* The next blank-separated word of [*p, end). */
-static bool next_word(const char **p, const char *end, const char **ret_word, size_t *ret_len)
+static bool next_word(const char **p, const char *end, const char **ret_word,
+		      size_t *ret_len)
 {
 	const char *s = *p;
 
@@ -58,13 +59,14 @@ static bool next_word(const char **p, const char *end, const char **ret_word, si
 }
 
 /* "key=value" as the next word; the value is copied if it fits `size`. */
-static bool take_value(const char **p, const char *end, const char *key, char *dest, size_t size)
+static bool take_value(const char **p, const char *end, const char *key, char *dest,
+		       size_t size)
 {
 	size_t key_len = strlen(key), len;
 	const char *word;
 
 	if (!next_word(p, end, &word, &len) || len <= key_len + 1 ||
-	    memcmp(word, key, key_len) || word[key_len] != '=')
+	    memcmp(word, key, key_len) != 0 || word[key_len] != '=')
 		return false;
 	len -= key_len + 1;
 	if (len >= size)
@@ -124,7 +126,8 @@ static bool parse_fail(const char *p, const char *end, struct kb_marker *m)
 	uint64_t number = 0;
 
 	if (!take_value(&p, end, "step", m->name, sizeof(m->name)) ||
-	    !is_name(m->name, strlen(m->name)) || !take_u64(&p, end, "errno", 4095, &number))
+	    !is_name(m->name, strlen(m->name)) ||
+	    !take_u64(&p, end, "errno", 4095, &number))
 		return false;
 	m->errno_value = (int)number;
 	while (p < end && *p == ' ')
@@ -142,23 +145,25 @@ static bool parse_fail(const char *p, const char *end, struct kb_marker *m)
 
 static bool parse_result(const char *p, const char *end, struct kb_marker *m)
 {
-	return take_nonce(&p, end, m) && take_u64(&p, end, "bytes", UINT64_MAX / 2, &m->bytes) &&
+	return take_nonce(&p, end, m) &&
+	       take_u64(&p, end, "bytes", UINT64_MAX / 2, &m->bytes) &&
 	       take_value(&p, end, "sha256", m->sha256, sizeof(m->sha256)) &&
-	       strlen(m->sha256) == KB_HASH_HEX_LEN && is_hex(m->sha256, KB_HASH_HEX_LEN) &&
-	       at_end(&p, end);
+	       strlen(m->sha256) == KB_HASH_HEX_LEN &&
+	       is_hex(m->sha256, KB_HASH_HEX_LEN) && at_end(&p, end);
 }
 
-enum kb_marker_kind kb_marker_parse(const char *line, size_t len, struct kb_marker *ret_marker)
+enum kb_marker_kind kb_marker_parse(const char *line, size_t len,
+				    struct kb_marker *ret_marker)
 {
 	static const struct {
 		const char *word;
 		enum kb_marker_kind kind;
 		bool (*parse)(const char *p, const char *end, struct kb_marker *m);
 	} kinds[] = {
-		{ "start", KB_MARKER_START, parse_start },
-		{ "phase", KB_MARKER_PHASE, parse_phase },
-		{ "fail", KB_MARKER_FAIL, parse_fail },
-		{ "result", KB_MARKER_RESULT, parse_result },
+		{"start", KB_MARKER_START, parse_start},
+		{"phase", KB_MARKER_PHASE, parse_phase},
+		{"fail", KB_MARKER_FAIL, parse_fail},
+		{"result", KB_MARKER_RESULT, parse_result},
 	};
 	const size_t prefix_len = sizeof(KB_PROTO_CONSOLE_PREFIX) - 1;
 	const char *p = line, *end = line + len, *word;
@@ -173,14 +178,16 @@ enum kb_marker_kind kb_marker_parse(const char *line, size_t len, struct kb_mark
 		if (close && close + 1 < end && close[1] == ' ')
 			p = close + 2;
 	}
-	if ((size_t)(end - p) < prefix_len || memcmp(p, KB_PROTO_CONSOLE_PREFIX, prefix_len))
+	if ((size_t)(end - p) < prefix_len ||
+	    memcmp(p, KB_PROTO_CONSOLE_PREFIX, prefix_len) != 0)
 		return KB_MARKER_NONE;
 	p += prefix_len;
 	ret_marker->kind = KB_MARKER_BROKEN;
 	if (!next_word(&p, end, &word, &word_len))
 		return KB_MARKER_BROKEN;
 	for (size_t i = 0; i < KB_COUNT_OF(kinds); i++) {
-		if (word_len != strlen(kinds[i].word) || memcmp(word, kinds[i].word, word_len))
+		if (word_len != strlen(kinds[i].word) ||
+		    memcmp(word, kinds[i].word, word_len) != 0)
 			continue;
 		if (kinds[i].parse(p, end, ret_marker))
 			ret_marker->kind = kinds[i].kind;
@@ -202,7 +209,8 @@ struct doc {
 
 static int bad(struct doc *d, const char *what)
 {
-	return kb_error_set(d->err, KB_EGUEST, "result line %zu: %s", d->line_number, what);
+	return kb_error_set(d->err, KB_EGUEST, "result line %zu: %s", d->line_number,
+			    what);
 }
 
 /* Cuts the next word off a NUL-terminated line with single blanks; NULL at the end. */
@@ -264,17 +272,33 @@ static int do_param(struct doc *d, char *rest)
 
 	if (!word_is_name(name) || !rest || strlen(rest) > MAX_TEXT)
 		return bad(d, "param: a name and a short value");
-	if (d->record->params.count >= MAX_PARAMS || kb_pairs_get(&d->record->params, name))
+	if (d->record->params.count >= MAX_PARAMS ||
+	    kb_pairs_get(&d->record->params, name))
 		return bad(d, "param: too many, or twice the same");
 	kb_pairs_add(&d->record->params, name, rest);
 	return 0;
+}
+
+static int take_values(struct doc *d, struct kb_metric *m, char *rest)
+{
+	size_t cap = 0;
+
+	for (char *word; (word = cut(&rest));) {
+		double value;
+
+		if (m->count >= MAX_VALUES || !parse_value(word, &value))
+			return bad(d,
+				   "metric: a value is not a finite number, or too many");
+		KB_GROW(m->values, m->count, cap);
+		m->values[m->count++] = value;
+	}
+	return m->count ? 0 : bad(d, "metric: no values");
 }
 
 static int do_metric(struct doc *d, char *rest)
 {
 	struct kb_boot_record *r = d->record;
 	char *name = cut(&rest), *unit = cut(&rest), *direction = cut(&rest);
-	size_t cap = 0;
 
 	if (!word_is_name(name) || !word_is_name(unit) || !direction)
 		return bad(d, "metric: name, unit, lower|higher, values");
@@ -284,24 +308,17 @@ static int do_metric(struct doc *d, char *rest)
 		return bad(d, "metric: too many, or twice the same");
 	KB_GROW(r->metrics, r->metric_count, d->metric_cap);
 	struct kb_metric *m = &r->metrics[r->metric_count++];
-	*m = (struct kb_metric){ .name = kb_strdup(name),
-				 .unit = kb_strdup(unit),
-				 .higher_is_better = kb_streq(direction, "higher") };
-	for (char *word; (word = cut(&rest));) {
-		double value;
-
-		if (m->count >= MAX_VALUES || !parse_value(word, &value))
-			return bad(d, "metric: a value is not a finite number, or too many");
-		KB_GROW(m->values, m->count, cap);
-		m->values[m->count++] = value;
-	}
-	return m->count ? 0 : bad(d, "metric: no values");
+	*m = (struct kb_metric){.name = kb_strdup(name),
+				.unit = kb_strdup(unit),
+				.higher_is_better = kb_streq(direction, "higher")};
+	return take_values(d, m, rest);
 }
 
 static int do_counter(struct doc *d, char *rest)
 {
 	struct kb_boot_record *r = d->record;
-	char *point = cut(&rest), *rep = cut(&rest), *name = cut(&rest), *value = cut(&rest);
+	char *point = cut(&rest), *rep = cut(&rest), *name = cut(&rest),
+	     *value = cut(&rest);
 	uint64_t repetition = 0, magnitude = 0;
 
 	if (!point || !rep || !word_is_name(name) || !value || rest)
@@ -333,7 +350,8 @@ static int do_note(struct doc *d, char *rest)
 	return 0;
 }
 
-/* The guest disowns its own values: they are kept, the outcome says not to judge by them. */
+/* The guest disowns its own values: they are kept, the outcome says not to judge by them.
+ */
 static int do_invalid(struct doc *d, char *rest)
 {
 	if (!rest || strlen(rest) > MAX_TEXT)
@@ -351,10 +369,9 @@ static int do_line(struct doc *d, char *line)
 		const char *word;
 		int (*run)(struct doc *d, char *rest);
 	} verbs[] = {
-		{ "nonce", do_nonce },	     { "kernel", do_kernel },
-		{ "workload", do_workload }, { "param", do_param },
-		{ "metric", do_metric },     { "counter", do_counter },
-		{ "note", do_note },	     { "invalid", do_invalid },
+		{"nonce", do_nonce}, {"kernel", do_kernel},   {"workload", do_workload},
+		{"param", do_param}, {"metric", do_metric},   {"counter", do_counter},
+		{"note", do_note},   {"invalid", do_invalid},
 	};
 	char *rest = line;
 	char *verb = cut(&rest);
@@ -388,13 +405,17 @@ static int parse_lines(struct doc *d, char *text, size_t len)
 			return bad(d, "something follows the end");
 		if (d->line_number == 1) {
 			if (!kb_streq(line, KB_PROTO_RESULT_MAGIC))
-				return bad(d, "does not begin with \"" KB_PROTO_RESULT_MAGIC "\"");
+				return bad(d,
+					   "does not begin with \"" KB_PROTO_RESULT_MAGIC
+					   "\"");
 		} else if (kb_starts_with(line, "end ")) {
 			uint64_t lines = 0;
 
-			if (kb_parse_u64(line + 4, 0, SIZE_MAX / 2, "end", &lines, NULL) ||
+			if (kb_parse_u64(line + 4, 0, SIZE_MAX / 2, "end", &lines,
+					 NULL) ||
 			    lines != d->line_number - 1)
-				return bad(d, "the end does not give the number of lines");
+				return bad(d,
+					   "the end does not give the number of lines");
 			ended = true;
 		} else {
 			int r = do_line(d, line);
@@ -434,22 +455,23 @@ static void forget(struct kb_boot_record *r)
 	r->metric_count = r->counter_count = 0;
 	r->kernel_version = r->workload = NULL;
 	kb_pairs_free(&r->params);
-	r->params = (struct kb_pairs){ 0 };
+	r->params = (struct kb_pairs){0};
 	kb_strv_free(&r->notes);
-	r->notes = (struct kb_strv){ 0 };
+	r->notes = (struct kb_strv){0};
 }
 
 int kb_guestdoc_parse_text(const char *data, size_t len, const char *nonce,
 			   struct kb_boot_record *ret_record, struct kb_error *err)
 {
-	struct doc d = { .record = ret_record, .nonce = nonce, .err = err };
+	struct doc d = {.record = ret_record, .nonce = nonce, .err = err};
 
 	if (len == 0 || len > KB_PROTO_RESULT_MAX_BYTES)
-		return kb_error_set(err, KB_EGUEST, "the result is empty or too long (%zu bytes)",
-				    len);
-	if (data[len - 1] != '\n' || !is_printable_text(data, len))
 		return kb_error_set(err, KB_EGUEST,
-				    "the result is cut off or contains bytes that are not text");
+				    "the result is empty or too long (%zu bytes)", len);
+	if (data[len - 1] != '\n' || !is_printable_text(data, len))
+		return kb_error_set(
+			err, KB_EGUEST,
+			"the result is cut off or contains bytes that are not text");
 	KB_AUTO_FREE char *copy = kb_strndup(data, len);
 	int r = parse_lines(&d, copy, len);
 	if (r)
@@ -468,8 +490,8 @@ int kb_guestdoc_parse(const char *data, size_t len, const struct kb_marker *mark
 				    "the end marker does not carry this boot's nonce");
 	if (marker->bytes != len)
 		return kb_error_set(err, KB_EGUEST,
-				    "the result has %zu bytes, its marker says %" PRIu64, len,
-				    marker->bytes);
+				    "the result has %zu bytes, its marker says %" PRIu64,
+				    len, marker->bytes);
 	kb_hash_bytes(data, len, hex);
 	if (!kb_streq(hex, marker->sha256))
 		return kb_error_set(err, KB_EGUEST,

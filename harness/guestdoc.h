@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Reads what the guest says: "@kb" console lines and the result document
- * (guest-init/proto.h, docs/guest-protocol.md). Pure and strict: the guest may be broken in
- * any way, and what is not exactly right must never become a number.
+ * (guest-init/proto.h, docs/guest-protocol.md). Pure and strict: the guest may be broken
+ * in any way, and what is not exactly right must never become a number.
  */
 #ifndef KB_HARNESS_GUESTDOC_H
 #define KB_HARNESS_GUESTDOC_H
@@ -27,25 +27,27 @@ enum kb_marker_kind {
 
 struct kb_marker {
 	enum kb_marker_kind kind;
-	char nonce[KB_NONCE_MAX + 1];      /* START, RESULT */
-	unsigned version;                  /* START */
-	char name[64];                     /* PHASE, FAIL: phase or step */
-	int errno_value;                   /* FAIL */
-	char text[256];                    /* FAIL: sanitized */
-	uint64_t bytes;                    /* RESULT */
-	char sha256[KB_HASH_HEX_LEN + 1];  /* RESULT */
+	char nonce[KB_NONCE_MAX + 1];	  /* START, RESULT */
+	unsigned version;		  /* START */
+	char name[64];			  /* PHASE, FAIL: phase or step */
+	int errno_value;		  /* FAIL */
+	char text[256];			  /* FAIL: sanitized */
+	uint64_t bytes;			  /* RESULT */
+	char sha256[KB_HASH_HEX_LEN + 1]; /* RESULT */
 };
 
 /**
- * Parses one console line (no newline; any bytes). A kernel time stamp in front is skipped,
- * so that markers may come through /dev/kmsg.
+ * Parses one console line (no newline; any bytes). A kernel time stamp in front is
+ * skipped, so that markers may come through /dev/kmsg.
  */
-enum kb_marker_kind kb_marker_parse(const char *line, size_t len, struct kb_marker *ret_marker);
+enum kb_marker_kind kb_marker_parse(const char *line, size_t len,
+				    struct kb_marker *ret_marker);
 
 /**
- * Checks a collected result against the marker that announced it and fills kernel_version,
- * workload, params, metrics, counters and notes of *ret_record, which must hold none yet, and
- * outcome and reason when the workload itself says "invalid"; on failure they are left empty.
+ * Checks a collected result against the marker that announced it and fills
+ * kernel_version, workload, params, metrics, counters and notes of *ret_record, which
+ * must hold none yet, and outcome and reason when the workload itself says "invalid"; on
+ * failure they are left empty.
  * @param nonce what this boot was given
  * Errors: KB_EGUEST, with a one-line reason fit for the record.
  */

@@ -254,6 +254,10 @@ static int read_section(struct kb_job *job, const char *section, json_t *object,
 
 		if (o)
 			r = read_option(job, o, value, err);
+		else if (!*section && job_option_find(name))
+			r = kb_error_set(err, KB_ECONFIG,
+					 "%s: in a file, sections are objects: {\"%.*s\": {...}}",
+					 name, (int)strcspn(name, "."), name);
 		else if (*section || !job_option_is_section(name))
 			r = job_option_unknown(key, err);
 		else if (!json_is_object(value))

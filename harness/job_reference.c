@@ -19,14 +19,14 @@ static const char intro[] =
 	"parameter, and `null` unsets what may be null. Samples are in configs/jobs.\n";
 
 static const char sizes[] =
-	"## Sizes\n\n"
+	"\n## Sizes\n\n"
 	"A size is a number of bytes (`4194304`), a number with `KiB`, `MiB`, `GiB` or `TiB`\n"
 	"(`64MiB`), or a multiple of the guest's memory (`2.0x memory`). The last one is worked out\n"
 	"by the controller from `vm.memory_mib`, never from what the guest sees, so that every\n"
-	"commit does the same work. Sizes are multiples of 4096 bytes.\n\n";
+	"commit does the same work. Sizes are multiples of 4096 bytes.\n";
 
 static const char expects[] =
-	"## Preconditions: `expect`\n\n"
+	"\n## Preconditions: `expect`\n\n"
 	"An array of objects, such as\n"
 	"`{\"counter\": \"workingset_nodes\", \"at\": \"start\", \"min\": 300, \"max\": 900}`.\n"
 	"A boot in which a counter is missing or out of its range is invalid: it is never taken for\n"
@@ -35,7 +35,7 @@ static const char expects[] =
 	"| `counter` | name of the counter |\n"
 	"| `at` | `start` (default) or `stop` of the measured part, checked in every repetition; "
 	"`before` or `after` the whole workload, checked once |\n"
-	"| `min`, `max` | the range, both ends included; at least one of them |\n\n";
+	"| `min`, `max` | the range, both ends included; at least one of them |\n";
 
 static void write_type(FILE *out, const struct job_option *o)
 {
@@ -105,7 +105,6 @@ static void write_rows(FILE *out, const char *section)
 		write_default(out, o);
 		fprintf(out, " | %s |\n", o->help);
 	}
-	fputc('\n', out);
 }
 
 void kb_job_write_reference(FILE *out)
@@ -128,6 +127,6 @@ void kb_job_write_reference(FILE *out)
 	}
 	fputs(sizes, out);
 	fputs(expects, out);
-	fputs("## Workloads\n\n", out);
+	fputs("\n## Workloads\n", out);
 	kb_workload_write_reference(out);
 }

@@ -23,6 +23,9 @@ int kb_path_self(char **ret_path, struct kb_error *err)
 	if (n < 0)
 		return kb_error_errno(err, KB_EINTERNAL, errno, "cannot read /proc/self/exe");
 	buf[n] = '\0';
+	/* Rebuilt or upgraded while a long run goes on: the new one stands in the old place. */
+	if (kb_ends_with(buf, " (deleted)"))
+		buf[n - (ssize_t)strlen(" (deleted)")] = '\0';
 	*ret_path = kb_strdup(buf);
 	return 0;
 }

@@ -27,6 +27,8 @@ void kb_progress_init(struct kb_progress *p, bool quiet)
 
 static const char *phase_word(const struct kb_session_status *st)
 {
+	if (st->step == KB_STEP_REPLAYED)
+		return "forecast";
 	if (st->phase == KB_PHASE_CONFIRM)
 		return st->step == KB_STEP_BUILD ? "confirming: building"
 						 : "confirming: booting";

@@ -212,6 +212,45 @@ int session_begin_action(struct session *s, uint32_t index, const struct kb_acti
 	return 0;
 }
 
+/* Once a tested commit has its verdict: what it is, and what that leaves. */
+static void tell_verdict(struct session *s, uint32_t index)
+{
+	static const char *const words[] = { [KB_VERDICT_GOOD] = "good",
+					     [KB_VERDICT_BAD] = "bad",
+					     [KB_VERDICT_UNCLEAR] = "unclear",
+					     [KB_VERDICT_UNTESTABLE] = "untestable" };
+	struct kb_decide_progress p;
+	struct kb_decide_node node;
+	struct session_commit *c = &s->commits[index];
+
+	kb_decide_progress(s->decide, &p);
+	if (index >= s->good_index || p.phase != KB_PHASE_SEARCH || c->told)
+		return;
+	kb_decide_node_state(s->decide, index, &node);
+	if (node.verdict == KB_VERDICT_NONE || index == s->range.bad)
+		return;
+	c->told = true;
+	KB_AUTO_FREE char *line = kb_asprintf("%.12s is %s: %u candidates left, about %u steps",
+					      c->oid.hex, words[node.verdict],
+					      p.candidates_left, p.steps_left);
+	tell(s, KB_STEP_DECIDED, line);
+}
+
+/* What lies ahead, before it begins. */
+static void tell_forecast(struct session *s)
+{
+	struct kb_decide_progress p;
+
+	kb_decide_progress(s->decide, &p);
+	KB_AUTO_FREE char *line = kb_asprintf(
+		"%u candidates, %s mode; ahead: about %u commits to build and %u boots, %u side "
+		"by side",
+		p.candidates_left, s->info.mode,
+		p.steps_left + (p.phase == KB_PHASE_CALIBRATE ? 2 : 0), p.boots_left,
+		s->measure.parallel);
+	tell(s, KB_STEP_REPLAYED, line);
+}
+
 static int loop(struct session *s, struct kb_error *err)
 {
 	uint32_t index;
@@ -226,9 +265,10 @@ static int loop(struct session *s, struct kb_error *err)
 			if (r)
 				return r;
 		}
+		index = s->action.index;
 		r = session_perform(s, err);
 		if (!r)
-			tell(s, KB_STEP_DECIDED, NULL);
+			tell_verdict(s, index);
 	}
 	return r;
 }
@@ -258,7 +298,7 @@ static int run_to_end(struct session *s, bool fresh, struct kb_report *ret_repor
 	if (r)
 		return r;
 	s->measure.fresh = fresh;
-	tell(s, KB_STEP_REPLAYED, NULL);
+	tell_forecast(s);
 	r = loop(s, err);
 	if (r)
 		return r;

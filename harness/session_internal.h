@@ -15,7 +15,7 @@
 struct session_commit {
 	struct kb_oid oid;
 	char *subject;             /* owned; NULL until asked for */
-	bool built, build_counted;
+	bool built, build_counted, told;
 	struct kb_build_record build;
 	bool untestable;
 	char *why;                 /* owned; last failure or why it is untestable */

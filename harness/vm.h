@@ -2,10 +2,10 @@
 /*
  * Virtual machines: the seam behind which libvirt is. One host connection per process.
  *
- * With an embedded URI (the default) libvirt's QEMU driver runs inside this process, which
- * becomes the parent ("child subreaper") of the QEMU processes; the emulator wrapper makes
- * them die with it. With any other URI libvirtd is in charge: the files of a domain must be
- * readable at the same paths on its host.
+ * With an embedded URI (the default) libvirt's QEMU driver runs inside this process,
+ * which becomes the parent ("child subreaper") of the QEMU processes; the emulator
+ * wrapper makes them die with it. With any other URI libvirtd is in charge: the files of
+ * a domain must be readable at the same paths on its host.
  */
 #ifndef KB_HARNESS_VM_H
 #define KB_HARNESS_VM_H
@@ -18,7 +18,8 @@ struct kb_vm_host;
 struct kb_vm;
 
 struct kb_vm_host_spec {
-	const char *uri;     /* borrowed; NULL: qemu:///embed in a root directory of our own */
+	const char
+		*uri; /* borrowed; NULL: qemu:///embed in a root directory of our own */
 	const char *wrapper; /* borrowed; emulator for embedded URIs (kbisect-qemu) */
 	const char *machine; /* borrowed; "microvm", ...: checked to be supported */
 	bool kvm;
@@ -54,8 +55,8 @@ enum kb_vm_state {
 };
 
 /**
- * Looks, without waiting, whether it still runs. Must be called every few milliseconds while
- * the guest ends: libvirt waits for us to reap QEMU.
+ * Looks, without waiting, whether it still runs. Must be called every few milliseconds
+ * while the guest ends: libvirt waits for us to reap QEMU.
  * @ret_text why it ended, one line (borrowed from vm, never NULL)
  */
 enum kb_vm_state kb_vm_poll(struct kb_vm *vm, const char **ret_text);

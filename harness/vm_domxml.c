@@ -23,13 +23,13 @@ struct machine {
 	const char *name;
 	bool pci;
 	uint64_t split_from_mib; /* memory of this size or more is split */
-	uint64_t low_mib;        /* what then stays below 4 GiB */
+	uint64_t low_mib;	 /* what then stays below 4 GiB */
 };
 
 static const struct machine machines[] = {
-	{ "microvm", false, 3072 + 1, 3072 },
-	{ "q35", true, 2816, 2048 },
-	{ "pc", true, 3584, 3072 },
+	{"microvm", false, 3072 + 1, 3072},
+	{"q35", true, 2816, 2048},
+	{"pc", true, 3584, 3072},
 };
 
 static const struct machine *find_machine(const char *name)
@@ -52,8 +52,9 @@ const char *kb_domxml_scratch_device(const char *scratch)
 	return kb_streq(scratch, "virtio-blk") ? "/dev/vda" : NULL;
 }
 
-int kb_domxml_place_scratch(const char *machine, uint64_t memory_mib, uint64_t scratch_mib,
-			    uint64_t *ret_start_mib, struct kb_error *err)
+int kb_domxml_place_scratch(const char *machine, uint64_t memory_mib,
+			    uint64_t scratch_mib, uint64_t *ret_start_mib,
+			    struct kb_error *err)
 {
 	const struct machine *m = find_machine(machine);
 
@@ -61,7 +62,8 @@ int kb_domxml_place_scratch(const char *machine, uint64_t memory_mib, uint64_t s
 		return kb_error_set(err, KB_ECONFIG, "vm.machine %s is not known",
 				    machine ? machine : "(none)");
 	if (memory_mib > MAX_MIB || scratch_mib > MAX_MIB)
-		return kb_error_set(err, KB_ECONFIG, "vm.memory_mib or vm.scratch_mib is too large");
+		return kb_error_set(err, KB_ECONFIG,
+				    "vm.memory_mib or vm.scratch_mib is too large");
 	uint64_t total = memory_mib + scratch_mib;
 	if (total < m->split_from_mib) {
 		*ret_start_mib = memory_mib;
@@ -73,11 +75,12 @@ int kb_domxml_place_scratch(const char *machine, uint64_t memory_mib, uint64_t s
 	else if (scratch_mib + LOW_RESERVE_MIB <= m->low_mib)
 		*ret_start_mib = m->low_mib - scratch_mib;
 	else
-		return kb_error_set(err, KB_ECONFIG,
-				    "a scratch disk of %" PRIu64 " MiB in memory does not fit a %s "
-				    "with %" PRIu64 " MiB: it has %" PRIu64 " MiB below and %" PRIu64
-				    " MiB above 4 GiB; change vm.scratch_mib or vm.memory_mib",
-				    scratch_mib, machine, memory_mib, m->low_mib, high);
+		return kb_error_set(
+			err, KB_ECONFIG,
+			"a scratch disk of %" PRIu64 " MiB in memory does not fit a %s "
+			"with %" PRIu64 " MiB: it has %" PRIu64 " MiB below and %" PRIu64
+			" MiB above 4 GiB; change vm.scratch_mib or vm.memory_mib",
+			scratch_mib, machine, memory_mib, m->low_mib, high);
 	return 0;
 }
 
@@ -91,20 +94,23 @@ static bool is_one_of(const char *word, const char *a, const char *b, const char
 static int check_request(const struct kb_boot_request *req, struct kb_error *err)
 {
 	if (!is_one_of(req->mode, "exact", "time", "shell"))
-		return kb_error_set(err, KB_ECONFIG, "mode %s is not exact, time or shell",
+		return kb_error_set(err, KB_ECONFIG,
+				    "mode %s is not exact, time or shell",
 				    req->mode ? req->mode : "(none)");
 	if (!is_one_of(req->accel, "tcg", "kvm", "kvm"))
 		return kb_error_set(err, KB_ECONFIG, "vm.accel %s is not tcg or kvm",
 				    req->accel ? req->accel : "(none)");
 	if (!find_machine(req->machine))
-		return kb_error_set(err, KB_ECONFIG, "vm.machine %s is not microvm, q35 or pc",
+		return kb_error_set(err, KB_ECONFIG,
+				    "vm.machine %s is not microvm, q35 or pc",
 				    req->machine ? req->machine : "(none)");
 	if (!is_one_of(req->scratch, "pmem", "virtio-blk", "none"))
 		return kb_error_set(err, KB_ECONFIG,
 				    "vm.scratch %s is not pmem, virtio-blk or none",
 				    req->scratch ? req->scratch : "(none)");
 	if (req->memory_mib == 0 || req->memory_mib > MAX_MIB || req->vcpus == 0)
-		return kb_error_set(err, KB_ECONFIG, "vm.memory_mib or vm.vcpus is out of range");
+		return kb_error_set(err, KB_ECONFIG,
+				    "vm.memory_mib or vm.vcpus is out of range");
 	if (!kb_streq(req->scratch, "none") && req->scratch_mib == 0)
 		return kb_error_set(err, KB_ECONFIG, "vm.scratch_mib is 0");
 	if (!is_exact(req))
@@ -112,20 +118,22 @@ static int check_request(const struct kb_boot_request *req, struct kb_error *err
 	if (!kb_streq(req->accel, "tcg"))
 		return kb_error_set(err, KB_ECONFIG, "exact mode needs vm.accel tcg");
 	if (req->vcpus != 1)
-		return kb_error_set(err, KB_ECONFIG, "exact mode needs vm.vcpus 1, not %u",
-				    req->vcpus);
-	if (kb_streq(req->scratch, "virtio-blk"))
 		return kb_error_set(err, KB_ECONFIG,
-				    "exact mode needs vm.scratch pmem: a virtio disk answers in "
-				    "host time");
+				    "exact mode needs vm.vcpus 1, not %u", req->vcpus);
+	if (kb_streq(req->scratch, "virtio-blk"))
+		return kb_error_set(
+			err, KB_ECONFIG,
+			"exact mode needs vm.scratch pmem: a virtio disk answers in "
+			"host time");
 	return 0;
 }
 
 /* ---- the kernel command line ---- */
 
 /*
- * A perturbation moves code paths that should not matter: the word below ends up in init's
- * environment and in /proc/cmdline, its length and letters follow from the index alone.
+ * A perturbation moves code paths that should not matter: the word below ends up in
+ * init's environment and in /proc/cmdline, its length and letters follow from the index
+ * alone.
  */
 static void append_pad(struct kb_str *s, uint32_t perturbation)
 {
@@ -141,25 +149,28 @@ int kb_domxml_cmdline(const struct kb_domxml_spec *spec, char **ret_cmdline,
 		      struct kb_error *err)
 {
 	const struct kb_boot_request *req = spec->req;
-	KB_AUTO(kb_str_free) struct kb_str s = { 0 };
+	KB_AUTO(kb_str_free) struct kb_str s = {0};
 	int r = check_request(req, err);
 
 	if (r)
 		return r;
-	/* panic=-1: reboot at once, by triple fault (there need not be ACPI): that ends the VM.
-	 * loglevel=5: warnings and worse. */
+	/* panic=-1: reboot at once, by triple fault (there need not be ACPI): that ends
+	 * the VM. loglevel=5: warnings and worse. */
 	kb_str_append(&s, "console=ttyS0 panic=-1 reboot=t nokaslr loglevel=5");
-	/* Calibrating clocks against emulated timers takes for ever under TCG, or 22 seconds for
-	 * the APIC's; by instruction count both are known: one a nanosecond. */
+	/* Calibrating clocks against emulated timers takes for ever under TCG, or 22
+	 * seconds for the APIC's; by instruction count both are known: one a nanosecond.
+	 */
 	if (is_exact(req))
-		kb_str_append(&s, " tsc_early_khz=1000000 lpj=4000000 noapictimer no_timer_check");
+		kb_str_append(
+			&s,
+			" tsc_early_khz=1000000 lpj=4000000 noapictimer no_timer_check");
 	else if (kb_streq(req->accel, "tcg") && spec->tsc_khz)
 		kb_str_appendf(&s, " tsc_early_khz=%" PRIu64, spec->tsc_khz);
 	if (kb_streq(req->scratch, "pmem")) {
 		uint64_t start = 0;
 
-		r = kb_domxml_place_scratch(req->machine, req->memory_mib, req->scratch_mib,
-					    &start, err);
+		r = kb_domxml_place_scratch(req->machine, req->memory_mib,
+					    req->scratch_mib, &start, err);
 		if (r)
 			return r;
 		kb_str_appendf(&s, " memmap=%uM!%" PRIu64 "M", req->scratch_mib, start);
@@ -168,17 +179,19 @@ int kb_domxml_cmdline(const struct kb_domxml_spec *spec, char **ret_cmdline,
 	if (req->extra_cmdline && *req->extra_cmdline)
 		kb_str_appendf(&s, " %s", req->extra_cmdline);
 	if (s.len > CMDLINE_MAX)
-		return kb_error_set(err, KB_ECONFIG,
-				    "the kernel command line has %zu bytes, more than %d: shorten "
-				    "vm.extra_cmdline",
-				    s.len, CMDLINE_MAX);
+		return kb_error_set(
+			err, KB_ECONFIG,
+			"the kernel command line has %zu bytes, more than %d: shorten "
+			"vm.extra_cmdline",
+			s.len, CMDLINE_MAX);
 	*ret_cmdline = kb_str_steal(&s);
 	return 0;
 }
 
 /* ---- XML ---- */
 
-/* Appends `before`, the escaped text, `after`. Control characters have no XML spelling. */
+/* Appends `before`, the escaped text, `after`. Control characters have no XML spelling.
+ */
 static int append_text(struct kb_str *s, const char *before, const char *text,
 		       const char *after, struct kb_error *err)
 {
@@ -228,10 +241,11 @@ static int append_head(struct kb_str *s, const struct kb_domxml_spec *spec,
 		       kvm ? "kvm" : "qemu");
 	r = append_text(s, "  <name>", spec->name, "</name>\n", err);
 	if (!r)
-		r = append_text(s, "  <uuid>", spec->uuid ? spec->uuid : FIXED_UUID, "</uuid>\n",
-				err);
-	kb_str_appendf(s, "  <memory unit='MiB'>%" PRIu64 "</memory>\n  <vcpu>%u</vcpu>\n",
-		       (uint64_t)req->memory_mib + (pmem ? req->scratch_mib : 0), req->vcpus);
+		r = append_text(s, "  <uuid>", spec->uuid ? spec->uuid : FIXED_UUID,
+				"</uuid>\n", err);
+	kb_str_appendf(
+		s, "  <memory unit='MiB'>%" PRIu64 "</memory>\n  <vcpu>%u</vcpu>\n",
+		(uint64_t)req->memory_mib + (pmem ? req->scratch_mib : 0), req->vcpus);
 	kb_str_appendf(s, "  <os>\n    <type arch='x86_64' machine='%s'>hvm</type>\n",
 		       req->machine);
 	if (!r)
@@ -239,11 +253,15 @@ static int append_head(struct kb_str *s, const struct kb_domxml_spec *spec,
 	if (!r)
 		r = append_text(s, "    <initrd>", spec->initrd_path, "</initrd>\n", err);
 	if (!r)
-		r = append_text(s, "    <cmdline>", cmdline, "</cmdline>\n  </os>\n", err);
+		r = append_text(s, "    <cmdline>", cmdline, "</cmdline>\n  </os>\n",
+				err);
 	if (find_machine(req->machine)->pci)
-		kb_str_append(s, "  <features>\n    <acpi/>\n    <apic/>\n  </features>\n");
-	kb_str_append(s, kvm ? "  <cpu mode='host-passthrough' check='none' migratable='off'/>\n"
-			     : "  <cpu mode='maximum' check='none'/>\n");
+		kb_str_append(s,
+			      "  <features>\n    <acpi/>\n    <apic/>\n  </features>\n");
+	kb_str_append(
+		s,
+		kvm ? "  <cpu mode='host-passthrough' check='none' migratable='off'/>\n"
+		    : "  <cpu mode='maximum' check='none'/>\n");
 	if (is_exact(req))
 		kb_str_append(s, "  <clock offset='absolute' start='" FIXED_START "'>\n"
 				 "    <timer name='rtc' track='guest'/>\n  </clock>\n");
@@ -258,44 +276,50 @@ static int append_devices(struct kb_str *s, const struct kb_domxml_spec *spec,
 {
 	const struct kb_boot_request *req = spec->req;
 	/* A microvm has no PCI bus, and libvirt would look for one. */
-	const char *address =
-		find_machine(req->machine)->pci ? "" : "\n      <address type='virtio-mmio'/>";
+	const char *address = find_machine(req->machine)->pci
+				      ? ""
+				      : "\n      <address type='virtio-mmio'/>";
 	int r = 0;
 
 	kb_str_append(s, "  <devices>\n");
 	if (spec->emulator)
-		r = append_text(s, "    <emulator>", spec->emulator, "</emulator>\n", err);
+		r = append_text(s, "    <emulator>", spec->emulator, "</emulator>\n",
+				err);
 	if (!r)
 		r = append_text(s, "    <serial type='file'>\n      <source path='",
 				spec->console_path,
-				"'/>\n      <target type='isa-serial' port='0'/>\n    </serial>\n",
+				"'/>\n      <target type='isa-serial' port='0'/>\n    "
+				"</serial>\n",
 				err);
 	if (!r && kb_streq(req->scratch, "virtio-blk")) {
 		r = append_text(s,
 				"    <disk type='file' device='disk'>\n"
 				"      <driver name='qemu' type='raw' cache='unsafe'/>\n"
 				"      <source file='",
-				spec->scratch_path ? spec->scratch_path : "", "'/>\n", err);
-		kb_str_appendf(s, "      <target dev='vda' bus='virtio'/>%s\n    </disk>\n",
+				spec->scratch_path ? spec->scratch_path : "", "'/>\n",
+				err);
+		kb_str_appendf(s,
+			       "      <target dev='vda' bus='virtio'/>%s\n    </disk>\n",
 			       address);
 	}
-	kb_str_appendf(s,
-		       "    <controller type='virtio-serial' index='0'>%s\n    </controller>\n"
-		       "    <channel type='unix'>\n"
-		       "      <target type='virtio' name='" KB_PROTO_CHANNEL_NAME "'/>\n"
-		       "    </channel>\n"
-		       "    <controller type='usb' model='none'/>\n"
-		       "    <memballoon model='none'/>\n"
-		       "    <video>\n      <model type='none'/>\n    </video>\n"
-		       "  </devices>\n",
-		       address);
+	kb_str_appendf(
+		s,
+		"    <controller type='virtio-serial' index='0'>%s\n    </controller>\n"
+		"    <channel type='unix'>\n"
+		"      <target type='virtio' name='" KB_PROTO_CHANNEL_NAME "'/>\n"
+		"    </channel>\n"
+		"    <controller type='usb' model='none'/>\n"
+		"    <memballoon model='none'/>\n"
+		"    <video>\n      <model type='none'/>\n    </video>\n"
+		"  </devices>\n",
+		address);
 	return r;
 }
 
 static void append_arg(struct kb_str *s, const char *name, const char *value)
 {
-	kb_str_appendf(s, "    <qemu:arg value='%s'/>\n    <qemu:arg value='%s'/>\n", name,
-		       value);
+	kb_str_appendf(s, "    <qemu:arg value='%s'/>\n    <qemu:arg value='%s'/>\n",
+		       name, value);
 }
 
 /* What libvirt has no words for. */
@@ -312,20 +336,28 @@ static void append_qemu(struct kb_str *s, const struct kb_domxml_spec *spec)
 
 		append_arg(s, "-icount", "shift=0,sleep=off");
 		append_arg(s, "-seed", seed);
-		/* With ioeventfd, kicks are handled whenever the main loop gets to them. */
+		/* The guest's firmware tables hold it, so it moves timings; the last one
+		 * counts. */
+		if (spec->uuid)
+			append_arg(s, "-uuid", FIXED_UUID);
+		/* With ioeventfd, kicks are handled whenever the main loop gets to them.
+		 */
 		append_arg(s, "-global",
-			   find_machine(req->machine)->pci ? "virtio-serial-pci.ioeventfd=off"
-							   : "virtio-mmio.ioeventfd=off");
+			   find_machine(req->machine)->pci
+				   ? "virtio-serial-pci.ioeventfd=off"
+				   : "virtio-mmio.ioeventfd=off");
 	}
 	if (spec->controller_pid)
-		kb_str_appendf(s, "    <qemu:env name='KBISECT_CONTROLLER' value='%ld'/>\n",
+		kb_str_appendf(s,
+			       "    <qemu:env name='KBISECT_CONTROLLER' value='%ld'/>\n",
 			       spec->controller_pid);
 	kb_str_append(s, "  </qemu:commandline>\n");
 }
 
-int kb_domxml_make(const struct kb_domxml_spec *spec, char **ret_xml, struct kb_error *err)
+int kb_domxml_make(const struct kb_domxml_spec *spec, char **ret_xml,
+		   struct kb_error *err)
 {
-	KB_AUTO(kb_str_free) struct kb_str s = { 0 };
+	KB_AUTO(kb_str_free) struct kb_str s = {0};
 	int r = append_head(&s, spec, err);
 
 	if (!r)

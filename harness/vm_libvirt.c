@@ -26,25 +26,25 @@
 
 struct kb_vm_host {
 	struct kb_vm_slot slot; /* embedded only; its root is NULL otherwise */
-	virConnectPtr conn;     /* owned */
+	virConnectPtr conn;	/* owned */
 	pthread_t thread;
 	bool has_thread;
 	atomic_bool stop;
-	atomic_int pumps;       /* channels whose buffers still live in the event thread */
-	int event_callback;     /* -1: none */
+	atomic_int pumps;   /* channels whose buffers still live in the event thread */
+	int event_callback; /* -1: none */
 	char *qemu_version, *libvirt_version; /* owned */
-	struct kb_vm *vm;       /* borrowed; the one that runs, for the event callback */
+	struct kb_vm *vm; /* borrowed; the one that runs, for the event callback */
 };
 
 struct kb_vm {
 	struct kb_vm_host *host; /* borrowed */
-	virDomainPtr domain;     /* owned; NULL once destroyed */
-	char *name;              /* owned */
-	pid_t pid;               /* of QEMU, our child; 0 when unknown or reaped */
+	virDomainPtr domain;	 /* owned; NULL once destroyed */
+	char *name;		 /* owned */
+	pid_t pid;		 /* of QEMU, our child; 0 when unknown or reaped */
 	bool ended;
 	enum kb_vm_state state;
 	char text[160];
-	atomic_int stop_detail;  /* from libvirt's event; -1: none yet */
+	atomic_int stop_detail; /* from libvirt's event; -1: none yet */
 };
 
 /* ---- errors ---- */
@@ -84,7 +84,8 @@ static int start_events(struct kb_vm_host *host, struct kb_error *err)
 {
 	sigset_t all, old;
 
-	if (virEventRegisterDefaultImpl() < 0 || virEventAddTimeout(50, tick, NULL, NULL) < 0)
+	if (virEventRegisterDefaultImpl() < 0 ||
+	    virEventAddTimeout(50, tick, NULL, NULL) < 0)
 		return kb_vm_libvirt_failed(err, "libvirt's event loop");
 	/* Signals are for the main thread. */
 	sigfillset(&all);
@@ -104,7 +105,8 @@ static int on_lifecycle(virConnectPtr conn, virDomainPtr domain, int event, int 
 	struct kb_vm *vm = host->vm;
 
 	(void)conn;
-	if (event == VIR_DOMAIN_EVENT_STOPPED && vm && kb_streq(virDomainGetName(domain), vm->name))
+	if (event == VIR_DOMAIN_EVENT_STOPPED && vm &&
+	    kb_streq(virDomainGetName(domain), vm->name))
 		atomic_store(&vm->stop_detail, detail);
 	return 0;
 }
@@ -115,10 +117,12 @@ static int on_lifecycle(virConnectPtr conn, virDomainPtr domain, int event, int 
 static void destroy_leftovers(struct kb_vm_host *host)
 {
 	virDomainPtr *domains = NULL;
-	int n = virConnectListAllDomains(host->conn, &domains, VIR_CONNECT_LIST_DOMAINS_ACTIVE);
+	int n = virConnectListAllDomains(host->conn, &domains,
+					 VIR_CONNECT_LIST_DOMAINS_ACTIVE);
 
 	for (int i = 0; i < n; i++) {
-		kb_warn("a VM of a killed kbisect is destroyed: %s", virDomainGetName(domains[i]));
+		kb_warn("a VM of a killed kbisect is destroyed: %s",
+			virDomainGetName(domains[i]));
 		virDomainDestroy(domains[i]);
 		virDomainFree(domains[i]);
 	}
@@ -136,8 +140,8 @@ static int check_host(struct kb_vm_host *host, const struct kb_vm_host_spec *spe
 	const char *type = spec->kvm ? "kvm" : "qemu";
 	const char *emulator = host->slot.root ? spec->wrapper : NULL;
 	unsigned long version = 0;
-	char *caps = virConnectGetDomainCapabilities(host->conn, emulator, "x86_64", spec->machine,
-						     type, 0);
+	char *caps = virConnectGetDomainCapabilities(host->conn, emulator, "x86_64",
+						     spec->machine, type, 0);
 
 	if (!caps) {
 		KB_AUTO_FREE char *what =
@@ -160,7 +164,8 @@ static int check_host(struct kb_vm_host *host, const struct kb_vm_host_spec *spe
 static void redirect_log(const struct kb_vm_slot *slot)
 {
 	KB_AUTO_FREE char *out =
-		slot->root ? kb_asprintf("3:file:%s/libvirt.log", slot->root) : kb_strdup("4:null");
+		slot->root ? kb_asprintf("3:file:%s/libvirt.log", slot->root)
+			   : kb_strdup("4:null");
 
 	if (slot->root) {
 		KB_AUTO_FREE char *log = kb_path_join(slot->root, "libvirt.log");
@@ -173,7 +178,8 @@ static void redirect_log(const struct kb_vm_slot *slot)
 
 /*
  * libvirt throws its cached capabilities away when CPUID has changed, and CPUID tells the
- * number of the CPU it is asked on: so always ask on the first one. Probing takes seconds.
+ * number of the CPU it is asked on: so always ask on the first one. Probing takes
+ * seconds.
  */
 static virConnectPtr connect_on_first_cpu(const char *uri)
 {
@@ -201,10 +207,11 @@ static int connect_host(struct kb_vm_host *host, const struct kb_vm_host_spec *s
 	int r;
 
 	if (spec->uri && !embedded && kb_starts_with(spec->uri, "qemu:///embed"))
-		return kb_error_set(err, KB_ECONFIG,
-				    "vm.uri %s: give just qemu:///embed; KBISECT_VM_DIR sets where "
-				    "its root directories are",
-				    spec->uri);
+		return kb_error_set(
+			err, KB_ECONFIG,
+			"vm.uri %s: give just qemu:///embed; KBISECT_VM_DIR sets where "
+			"its root directories are",
+			spec->uri);
 	if (embedded) {
 		r = kb_vm_slot_take(spec->wrapper, &host->slot, err);
 		if (r)
@@ -231,7 +238,8 @@ static int connect_host(struct kb_vm_host *host, const struct kb_vm_host_spec *s
 	if (r || !embedded)
 		return r;
 	destroy_leftovers(host);
-	/* Only now: probes that libvirt starts must be reaped by init, or it waits for them. */
+	/* Only now: probes that libvirt starts must be reaped by init, or it waits for
+	 * them. */
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1))
 		return kb_error_errno(err, KB_EVM, errno, "PR_SET_CHILD_SUBREAPER");
 	return 0;
@@ -258,11 +266,13 @@ void kb_vm_host_free(struct kb_vm_host *host)
 	if (!host)
 		return;
 	if (host->conn) {
-		/* Channels close when their other end does; their buffers go with them. */
+		/* Channels close when their other end does; their buffers go with them.
+		 */
 		for (int i = 0; i < 200 && atomic_load(&host->pumps) > 0; i++)
 			kb_sleep_ms(5);
 		if (host->event_callback >= 0)
-			virConnectDomainEventDeregisterAny(host->conn, host->event_callback);
+			virConnectDomainEventDeregisterAny(host->conn,
+							   host->event_callback);
 		virConnectClose(host->conn);
 	}
 	if (host->has_thread) {
@@ -315,11 +325,18 @@ int kb_vm_create(struct kb_vm_host *host, const char *name, const char *xml,
 	vm->name = kb_strdup(name);
 	atomic_store(&vm->stop_detail, -1);
 	host->vm = vm;
-	/* The embedded driver refuses autodestroy: there QEMU dies with us (harness/qwrap.c). */
-	vm->domain = virDomainCreateXML(host->conn, xml,
-					host->slot.root ? 0 : VIR_DOMAIN_START_AUTODESTROY);
+	/* The embedded driver refuses autodestroy: there QEMU dies with us
+	 * (harness/qwrap.c). */
+	vm->domain = virDomainCreateXML(
+		host->conn, xml, host->slot.root ? 0 : VIR_DOMAIN_START_AUTODESTROY);
 	if (!vm->domain) {
-		int r = kb_vm_libvirt_failed(err, "cannot start the VM");
+		int r = kb_vm_libvirt_failed(
+			err,
+			host->slot.root
+				? "cannot start the VM"
+				: "cannot start the VM (kernel, initramfs and console "
+				  "log must be accessible to that libvirt's QEMU at "
+				  "the same paths)");
 
 		kb_vm_free(vm);
 		return r;
@@ -334,13 +351,13 @@ static void set_end(struct kb_vm *vm, enum kb_vm_state state, const char *text)
 {
 	vm->ended = true;
 	vm->state = state;
-	snprintf(vm->text, sizeof(vm->text), "%s", text);
+	(void)snprintf(vm->text, sizeof(vm->text), "%s", text);
 }
 
 /* Our child: its exit status tells more than libvirt does. */
 static void poll_child(struct kb_vm *vm)
 {
-	siginfo_t info = { 0 };
+	siginfo_t info = {0};
 	char text[sizeof(vm->text) - 1];
 
 	if (waitid(P_PID, (id_t)vm->pid, &info, WEXITED | WNOHANG) || info.si_pid == 0)
@@ -349,11 +366,12 @@ static void poll_child(struct kb_vm *vm)
 	if (info.si_code == CLD_EXITED && info.si_status == 0)
 		set_end(vm, KB_VM_ENDED, "the guest powered off or reset");
 	else if (info.si_code == CLD_EXITED) {
-		snprintf(text, sizeof(text), "QEMU exited with status %d", info.si_status);
+		(void)snprintf(text, sizeof(text), "QEMU exited with status %d",
+			       info.si_status);
 		set_end(vm, KB_VM_KILLED, text);
 	} else {
-		snprintf(text, sizeof(text), "QEMU was killed by signal %d (%s)", info.si_status,
-			 strsignal(info.si_status));
+		(void)snprintf(text, sizeof(text), "QEMU was killed by signal %d (%s)",
+			       info.si_status, strsignal(info.si_status));
 		set_end(vm, KB_VM_KILLED, text);
 	}
 }
@@ -393,14 +411,16 @@ void kb_vm_destroy(struct kb_vm *vm)
 	if (!vm->domain)
 		return;
 	if (vm->pid && !vm->ended) {
-		/* Faster than libvirt, which polls for the pid to vanish before we reap it. */
+		/* Faster than libvirt, which polls for the pid to vanish before we reap
+		 * it. */
 		kill(vm->pid, SIGKILL);
-		waitid(P_PID, (id_t)vm->pid, &(siginfo_t){ 0 }, WEXITED);
+		waitid(P_PID, (id_t)vm->pid, &(siginfo_t){0}, WEXITED);
 		vm->pid = 0;
 	}
 	if (!vm->ended)
 		set_end(vm, KB_VM_ENDED, "destroyed by us");
-	virDomainDestroy(vm->domain); /* fails when it has ended by itself: just as well */
+	virDomainDestroy(
+		vm->domain); /* fails when it has ended by itself: just as well */
 	virDomainFree(vm->domain);
 	vm->domain = NULL;
 }
@@ -439,7 +459,8 @@ int kb_vm_open_channel(struct kb_vm *vm, const char *port_name, int *ret_fd,
 
 	if (!stream)
 		return kb_vm_libvirt_failed(err, "cannot make a stream");
-	if (virDomainOpenChannel(vm->domain, port_name, stream, VIR_DOMAIN_CHANNEL_FORCE) < 0) {
+	if (virDomainOpenChannel(vm->domain, port_name, stream,
+				 VIR_DOMAIN_CHANNEL_FORCE) < 0) {
 		virStreamFree(stream);
 		return kb_vm_libvirt_failed(err, "cannot open the guest's channel");
 	}

@@ -12,9 +12,10 @@
 int kb_vm_libvirt_failed(struct kb_error *err, const char *what);
 
 /**
- * Connects a non-blocking stream with a socket until either ends. Takes over both, whether it
- * succeeds or not. *alive counts the connections that still exist.
+ * Connects a non-blocking stream with a socket until either ends. Takes over both,
+ * whether it succeeds or not. *alive counts the connections that still exist.
  */
-int kb_vm_libvirt_pump(virStreamPtr stream, atomic_int *alive, int fd, struct kb_error *err);
+int kb_vm_libvirt_pump(virStreamPtr stream, atomic_int *alive, int fd,
+		       struct kb_error *err);
 
 #endif

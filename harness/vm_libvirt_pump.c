@@ -45,8 +45,8 @@ static void pump_close(struct pump *p)
 	virEventRemoveHandle(p->watch); /* pump_free() follows from the loop */
 }
 
-/* Moves what can be moved; false when either end is gone. */
-static bool pump_move(struct pump *p)
+/* Both move what can be moved now; false when an end is gone. */
+static bool move_to_guest(struct pump *p)
 {
 	ssize_t n;
 
@@ -56,49 +56,52 @@ static bool pump_move(struct pump *p)
 			return false;
 		p->to_guest_len = n > 0 ? (size_t)n : 0;
 	}
-	if (p->to_guest_len) {
-		n = virStreamSend(p->stream, p->to_guest, p->to_guest_len);
-		if (n < 0 && n != -2)
-			return false;
-		if (n > 0) {
-			p->to_guest_len -= (size_t)n;
-			memmove(p->to_guest, p->to_guest + n, p->to_guest_len);
-		}
+	if (p->to_guest_len == 0)
+		return true;
+	n = virStreamSend(p->stream, p->to_guest, p->to_guest_len);
+	if (n > 0) {
+		p->to_guest_len -= (size_t)n;
+		memmove(p->to_guest, p->to_guest + n, p->to_guest_len);
 	}
+	return n >= 0 || n == -2; /* -2: later */
+}
+
+static bool move_to_host(struct pump *p)
+{
+	ssize_t n;
+
 	if (p->to_host_len == 0) {
 		n = virStreamRecv(p->stream, p->to_host, sizeof(p->to_host));
 		if (n == 0 || (n < 0 && n != -2))
 			return false;
 		p->to_host_len = n > 0 ? (size_t)n : 0;
 	}
-	if (p->to_host_len) {
-		n = send(p->fd, p->to_host, p->to_host_len, MSG_DONTWAIT | MSG_NOSIGNAL);
-		if (n < 0 && errno != EAGAIN && errno != EINTR)
-			return false;
-		if (n > 0) {
-			p->to_host_len -= (size_t)n;
-			memmove(p->to_host, p->to_host + n, p->to_host_len);
-		}
+	if (p->to_host_len == 0)
+		return true;
+	n = send(p->fd, p->to_host, p->to_host_len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n > 0) {
+		p->to_host_len -= (size_t)n;
+		memmove(p->to_host, p->to_host + n, p->to_host_len);
 	}
-	return true;
+	return n >= 0 || errno == EAGAIN || errno == EINTR;
 }
 
 static void pump_run(struct pump *p)
 {
 	pthread_mutex_lock(&p->lock);
-	if (p->closed)
-		;
-	else if (!pump_move(p)) {
+	if (!p->closed && !(move_to_guest(p) && move_to_host(p)))
 		pump_close(p);
-	} else {
+	if (!p->closed) {
 		virStreamEventUpdateCallback(
-			p->stream, (p->to_host_len ? 0 : VIR_STREAM_EVENT_READABLE) |
-					   (p->to_guest_len ? VIR_STREAM_EVENT_WRITABLE : 0) |
-					   VIR_STREAM_EVENT_HANGUP | VIR_STREAM_EVENT_ERROR);
-		virEventUpdateHandle(p->watch,
-				     (p->to_guest_len ? 0 : VIR_EVENT_HANDLE_READABLE) |
-					     (p->to_host_len ? VIR_EVENT_HANDLE_WRITABLE : 0) |
-					     VIR_EVENT_HANDLE_HANGUP | VIR_EVENT_HANDLE_ERROR);
+			p->stream,
+			(p->to_host_len ? 0 : VIR_STREAM_EVENT_READABLE) |
+				(p->to_guest_len ? VIR_STREAM_EVENT_WRITABLE : 0) |
+				VIR_STREAM_EVENT_HANGUP | VIR_STREAM_EVENT_ERROR);
+		virEventUpdateHandle(
+			p->watch,
+			(p->to_guest_len ? 0 : VIR_EVENT_HANDLE_READABLE) |
+				(p->to_host_len ? VIR_EVENT_HANDLE_WRITABLE : 0) |
+				VIR_EVENT_HANDLE_HANGUP | VIR_EVENT_HANDLE_ERROR);
 	}
 	pthread_mutex_unlock(&p->lock);
 }
@@ -118,7 +121,8 @@ static void on_fd(int watch, int fd, int events, void *opaque)
 	pump_run(opaque);
 }
 
-int kb_vm_libvirt_pump(virStreamPtr stream, atomic_int *alive, int fd, struct kb_error *err)
+int kb_vm_libvirt_pump(virStreamPtr stream, atomic_int *alive, int fd,
+		       struct kb_error *err)
 {
 	struct pump *p = kb_calloc(1, sizeof(*p));
 
@@ -137,7 +141,8 @@ int kb_vm_libvirt_pump(virStreamPtr stream, atomic_int *alive, int fd, struct kb
 		return kb_vm_libvirt_failed(err, "cannot watch the channel");
 	}
 	int r = virStreamEventAddCallback(stream,
-					  VIR_STREAM_EVENT_READABLE | VIR_STREAM_EVENT_HANGUP |
+					  VIR_STREAM_EVENT_READABLE |
+						  VIR_STREAM_EVENT_HANGUP |
 						  VIR_STREAM_EVENT_ERROR,
 					  on_stream, p, NULL);
 	p->closed = r < 0;

@@ -25,15 +25,14 @@ enum {
 
 /* Nothing of the host but plain processes and files: no security labels, cgroups, mount
  * namespaces, log daemon, or changes of file ownership. */
-static const char qemu_conf[] =
-	"user = \"root\"\n"
-	"group = \"root\"\n"
-	"dynamic_ownership = 0\n"
-	"remember_owner = 0\n"
-	"security_driver = \"none\"\n"
-	"stdio_handler = \"file\"\n"
-	"cgroup_controllers = []\n"
-	"namespaces = []\n";
+static const char qemu_conf[] = "user = \"root\"\n"
+				"group = \"root\"\n"
+				"dynamic_ownership = 0\n"
+				"remember_owner = 0\n"
+				"security_driver = \"none\"\n"
+				"stdio_handler = \"file\"\n"
+				"cgroup_controllers = []\n"
+				"namespaces = []\n";
 
 void kb_vm_slot_free(struct kb_vm_slot *slot)
 {
@@ -55,11 +54,12 @@ void kb_vm_slot_probed(struct kb_vm_slot *slot)
 static char *find_qemu(void)
 {
 	const char *path = getenv("PATH");
-	KB_AUTO(kb_strv_free) struct kb_strv dirs = { 0 };
+	KB_AUTO(kb_strv_free) struct kb_strv dirs = {0};
 
 	kb_strv_split(&dirs, path ? path : "/usr/local/bin:/usr/bin:/bin", ":");
 	for (size_t i = 0; i < dirs.count; i++) {
-		KB_AUTO_FREE char *file = kb_path_join(dirs.items[i], "qemu-system-x86_64");
+		KB_AUTO_FREE char *file =
+			kb_path_join(dirs.items[i], "qemu-system-x86_64");
 
 		if (access(file, X_OK) == 0)
 			return KB_STEAL(file);
@@ -112,10 +112,11 @@ static int private_dir(const char *path, struct kb_error *err)
 	if (lstat(path, &st))
 		return kb_error_errno(err, KB_EIO, errno, "%s", path);
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
-		return kb_error_set(err, KB_EIO,
-				    "%s is not a folder that only we can write to; remove it or "
-				    "set KBISECT_VM_DIR",
-				    path);
+		return kb_error_set(
+			err, KB_EIO,
+			"%s is not a folder that only we can write to; remove it or "
+			"set KBISECT_VM_DIR",
+			path);
 	return 0;
 }
 
@@ -133,7 +134,7 @@ static char *base_dir(void)
 
 static char *make_uri(const char *root)
 {
-	KB_AUTO(kb_str_free) struct kb_str s = { 0 };
+	KB_AUTO(kb_str_free) struct kb_str s = {0};
 
 	kb_str_append(&s, "qemu:///embed?root=");
 	for (const char *p = root; *p; p++) {
@@ -192,14 +193,16 @@ static int kill_probe(const char *name, void *ctx)
 static int check_user(struct kb_error *err)
 {
 	if (geteuid() == 0 && !getpwnam("libvirt-qemu"))
-		return kb_error_set(err, KB_EVM,
-				    "libvirt needs the system user libvirt-qemu, which does not "
-				    "exist; make it with: useradd --system --user-group "
-				    "libvirt-qemu");
+		return kb_error_set(
+			err, KB_EVM,
+			"libvirt needs the system user libvirt-qemu, which does not "
+			"exist; make it with: useradd --system --user-group "
+			"libvirt-qemu");
 	return 0;
 }
 
-int kb_vm_slot_take(const char *wrapper, struct kb_vm_slot *ret_slot, struct kb_error *err)
+int kb_vm_slot_take(const char *wrapper, struct kb_vm_slot *ret_slot,
+		    struct kb_error *err)
 {
 	KB_AUTO(kb_vm_slot_free) struct kb_vm_slot slot = KB_VM_SLOT_INIT;
 	KB_AUTO_FREE char *base = base_dir();
@@ -229,13 +232,14 @@ int kb_vm_slot_take(const char *wrapper, struct kb_vm_slot *ret_slot, struct kb_
 	if (r)
 		return r;
 	if (!slot.root)
-		return kb_error_set(err, KB_EVM, "all %d VM slots below %s are in use", MAX_SLOTS,
-				    pool);
+		return kb_error_set(err, KB_EVM, "all %d VM slots below %s are in use",
+				    MAX_SLOTS, pool);
 	if (strlen(slot.root) > MAX_ROOT)
-		return kb_error_set(err, KB_EVM,
-				    "%s is too long for libvirt's sockets; set KBISECT_VM_DIR to a "
-				    "shorter folder",
-				    slot.root);
+		return kb_error_set(
+			err, KB_EVM,
+			"%s is too long for libvirt's sockets; set KBISECT_VM_DIR to a "
+			"shorter folder",
+			slot.root);
 	KB_AUTO_FREE char *probe = kb_path_join(pool, "probe.lock");
 	KB_AUTO_FREE char *probes = kb_path_join(slot.root, "lib/qemu");
 	kb_list_dir(probes, kill_probe, probes, NULL);

@@ -339,15 +339,14 @@ void kb_workload_write_reference(FILE *out)
 	for (size_t i = 0; i < KB_COUNT_OF(workloads); i++) {
 		const struct workload *w = &workloads[i];
 
-		fprintf(out, "### `%s`\n\n%s Decides by `%s` unless `metric` says otherwise.\n\n",
+		fprintf(out, "\n### `%s`\n\n%s Decides by `%s` unless `metric` says otherwise.\n\n",
 			w->name, w->summary, w->metric);
 		if (!w->params->name) {
-			fputs("No parameters.\n\n", out);
+			fputs("No parameters.\n", out);
 			continue;
 		}
 		fputs("| parameter | values | default | meaning |\n|---|---|---|---|\n", out);
 		for (const struct param *p = w->params; p->name; p++)
 			write_param(out, p);
-		fputc('\n', out);
 	}
 }

@@ -5,7 +5,7 @@
 # and checks that every source file is listed, that includes point to the same layer or
 # below, and that each third-party header stays in its adapter.
 
-set -u
+set -uf
 cd "$(dirname "$0")/.." || exit 1
 fail=0
 count=0
@@ -35,15 +35,18 @@ result() { # ok?, description
 	fi
 }
 
-# The layer of a file: that of the longest listed module its path (without .c/.h) equals, or
-# of a listed "folder/*".
+# The layer of a file: that of the listed module it is, or is a part of (name_part.c), or of a
+# listed "folder/*".
 layer_of() {
 	local stem=${1%.[ch]}
-	if [ -n "${layer[$stem]:-}" ]; then
-		echo "${layer[$stem]}"
-	elif [ -n "${layer[$(dirname "$stem")/*]:-}" ]; then
-		echo "${layer[$(dirname "$stem")/*]}"
-	fi
+	while :; do
+		if [ -n "${layer[$stem]:-}" ]; then
+			echo "${layer[$stem]}"
+			return
+		fi
+		case ${stem##*/} in *_*) stem=${stem%_*} ;; *) break ;; esac
+	done
+	echo "${layer[${1%/*}/*]:-}"
 }
 
 allowed_in() { # header pattern -> files that may include it
@@ -61,7 +64,7 @@ allowed_in() { # header pattern -> files that may include it
 bad=
 unlisted=
 strange=
-for file in harness/*.[ch] harness/base/*.[ch] bisect/*.[ch] results/*.[ch]; do
+for file in $(find harness bisect results -name '*.[ch]' | sort); do
 	own=$(layer_of "$file")
 	if [ -z "$own" ]; then
 		unlisted="$unlisted $file"
@@ -83,12 +86,11 @@ for file in harness/*.[ch] harness/base/*.[ch] bisect/*.[ch] results/*.[ch]; do
 	done < <(sed -n 's/^#include <\(.*\)>$/\1/p' "$file")
 done
 
-# stdout belongs to the command layer.
-printing=$(grep -lE '(^|[^fs])printf\(|puts\(|putchar\(|stdout' harness/*.c harness/base/*.c \
-	bisect/*.c results/*.c | grep -vE 'harness/(cmd_[a-z_]*|main|opts|qwrap)\.c' | tr '\n' ' ')
+# stdout belongs to the command layer (and, as a terminal, to the guest's shell).
 loose=
-for file in $printing; do
-	if grep -qE '(^|[^a-z_])(printf|puts|putchar)\(|stdout' "$file"; then
+for file in $(find harness bisect results -name '*.c' |
+	grep -vE 'harness/(cmd_[a-z_]*|main|opts|qwrap|guest_ssh)\.c'); do
+	if grep -qE '(^|[^a-z_])(printf|puts|putchar)\(|[(, ]stdout[),]' "$file"; then
 		loose="$loose $file"
 	fi
 done

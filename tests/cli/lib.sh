@@ -8,7 +8,10 @@ set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=$(cd "$here/../.." && pwd)
 KBISECT=${KBISECT:-$top/build/kbisect}
-work=$(mktemp -d "${TMPDIR:-/tmp}/kbisect-test.XXXXXX")
+# in memory where possible: every journal line is synced, and a disk makes that the whole time
+base=${TMPDIR:-/dev/shm}
+[ -w "$base" ] || base=/tmp
+work=$(mktemp -d "$base/kbisect-test.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
 export KBISECT_HOME=$work/state KBISECT_CACHE=$work/cache

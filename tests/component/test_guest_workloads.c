@@ -81,8 +81,9 @@ static void trunc_both_stages(const char *pattern, const char *hold)
 	ok(!r.verdict.failed, "trunc %s runs: %s", params, r.verdict.text);
 	if (r.verdict.failed || !read_back("trunc", &r, &rec))
 		return;
-	static const char *const names[] = {"trunc_ns", "read_ns", "cpu_ns", "sys_ns"};
-	for (size_t i = 0; i < 4; i++) {
+	static const char *const names[] = {"trunc_ns",	      "read_ns",    "file_q1_ns",
+					    "file_median_ns", "file_q3_ns", "cpu_ns"};
+	for (size_t i = 0; i < 6; i++) {
 		const struct kb_metric *m = kb_boot_record_metric(&rec, names[i]);
 
 		ok(m && m->count == 3 && !m->higher_is_better && !strcmp(m->unit, "ns"),

@@ -21,7 +21,7 @@ static void start(struct kb_console *c, const struct kb_strv *deny)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct kb_console whole, sliced;
-	struct kb_strv deny = { 0 };
+	struct kb_strv deny = {0};
 
 	kb_strv_add(&deny, "clocksource");
 	start(&whole, &deny);

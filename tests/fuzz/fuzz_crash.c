@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct kb_crash c = { 0 };
+	struct kb_crash c = {0};
 	const uint8_t *p = data, *end = data + size;
 	const char *line;
 

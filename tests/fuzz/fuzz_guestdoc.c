@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The result document: whatever is accepted must be sane, whatever is not must leave nothing. */
+/* The result document: whatever is accepted must be sane, whatever is not must leave
+ * nothing. */
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,10 +12,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct kb_boot_record r = { 0 };
-	int refused = kb_guestdoc_parse_text((const char *)data, size, "0123456789abcdef", &r, NULL);
+	struct kb_boot_record r = {0};
+	int refused = kb_guestdoc_parse_text((const char *)data, size, "0123456789abcdef",
+					     &r, NULL);
 
-	if (refused && (r.metrics || r.counters || r.params.count || r.notes.count || r.reason))
+	if (refused &&
+	    (r.metrics || r.counters || r.params.count || r.notes.count || r.reason))
 		abort();
 	for (size_t i = 0; i < r.metric_count; i++) {
 		if (r.metrics[i].count == 0)

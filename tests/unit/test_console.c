@@ -16,7 +16,8 @@
 
 static char dir[] = "/tmp/kb-console-XXXXXX";
 
-static char *new_console(struct kb_console *c, uint64_t max_bytes, const struct kb_strv *deny)
+static char *new_console(struct kb_console *c, uint64_t max_bytes,
+			 const struct kb_strv *deny)
 {
 	char *path = kb_path_join(dir, "console.log");
 	struct kb_error err;
@@ -50,7 +51,8 @@ static void lines_in_pieces_are_put_together(void)
 			if (kb_console_poll(&c, NULL))
 				abort();
 		}
-		ok(c.started && c.has_result && !c.lied && !c.broken_markers && !c.has_fail,
+		ok(c.started && c.has_result && !c.lied && !c.broken_markers &&
+			   !c.has_fail,
 		   "read in pieces of %zu", step);
 		is_str(c.phase, "workload", "last phase");
 		is_int(c.result.bytes, 7, "result's length");
@@ -76,7 +78,8 @@ static void untrue_markers_are_lies(void)
 
 static void split_marker_is_broken_but_its_copy_counts(void)
 {
-	static const char text[] = "@kb result nonce=" NONCE " byt[    1.2] tsc: message\n" RESULT;
+	static const char text[] =
+		"@kb result nonce=" NONCE " byt[    1.2] tsc: message\n" RESULT;
 	KB_AUTO(kb_console_free) struct kb_console c;
 	KB_AUTO_FREE char *path = new_console(&c, 1 << 20, NULL);
 
@@ -141,7 +144,8 @@ static void flood_is_cut_to_head_and_tail(void)
 
 static void last_line_without_newline_counts(void)
 {
-	static const char text[] = "[    1.0] Kernel panic - not syncing: Fatal exception";
+	static const char text[] =
+		"[    1.0] Kernel panic - not syncing: Fatal exception";
 	KB_AUTO(kb_console_free) struct kb_console c;
 	KB_AUTO_FREE char *path = new_console(&c, 10000, NULL);
 
@@ -162,7 +166,8 @@ static void excerpt_is_around_the_trouble(void)
 		append(path, "something after it\r\n", 20);
 	is_int(kb_console_finish(&c, NULL), 0, "read");
 	KB_AUTO_FREE char *text = kb_console_excerpt(&c);
-	ok(strstr(text, "harmless\nBUG: kernel NULL ?\nsomething after") != NULL, "both sides");
+	ok(strstr(text, "harmless\nBUG: kernel NULL ?\nsomething after") != NULL,
+	   "both sides");
 	ok(strlen(text) <= 4096, "bounded");
 	ok(!strstr(text, "?\nsomething harmless"), "no traces of carriage returns");
 }
@@ -170,7 +175,7 @@ static void excerpt_is_around_the_trouble(void)
 static void denied_pattern_is_found(void)
 {
 	static const char text[] = "a fine line\n[ 1.0] clocksource: Switched to \x01\n";
-	KB_AUTO(kb_strv_free) struct kb_strv deny = { 0 };
+	KB_AUTO(kb_strv_free) struct kb_strv deny = {0};
 	KB_AUTO(kb_console_free) struct kb_console c;
 
 	kb_strv_add(&deny, "clocksource: Sw");

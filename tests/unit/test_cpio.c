@@ -16,7 +16,7 @@ struct entry {
 
 static unsigned hex_field(const char *header, int index)
 {
-	char digits[9] = { 0 };
+	char digits[9] = {0};
 
 	memcpy(digits, header + 6 + 8 * index, 8);
 	return (unsigned)strtoul(digits, NULL, 16);
@@ -33,7 +33,8 @@ static size_t read_entry(const char *archive, size_t at, struct entry *e)
 	e->mode = hex_field(h, 1);
 	e->size = hex_field(h, 6);
 	name_size = hex_field(h, 11);
-	memcpy(e->name, h + 110, name_size < sizeof(e->name) ? name_size : sizeof(e->name) - 1);
+	memcpy(e->name, h + 110,
+	       name_size < sizeof(e->name) ? name_size : sizeof(e->name) - 1);
 	at = (at + 110 + name_size + 3) & ~(size_t)3;
 	e->data = archive + at;
 	return (at + e->size + 3) & ~(size_t)3;
@@ -41,7 +42,7 @@ static size_t read_entry(const char *archive, size_t at, struct entry *e)
 
 static void entries_read_back(void)
 {
-	KB_AUTO(kb_cpio_free) struct kb_cpio c = { 0 };
+	KB_AUTO(kb_cpio_free) struct kb_cpio c = {0};
 	struct entry e;
 	size_t at = 0;
 
@@ -67,8 +68,8 @@ static void entries_read_back(void)
 
 static void length_depends_on_sizes_only(void)
 {
-	KB_AUTO(kb_cpio_free) struct kb_cpio a = { 0 };
-	KB_AUTO(kb_cpio_free) struct kb_cpio b = { 0 };
+	KB_AUTO(kb_cpio_free) struct kb_cpio a = {0};
+	KB_AUTO(kb_cpio_free) struct kb_cpio b = {0};
 
 	kb_cpio_add_file(&a, "f", 0644, "aaaa", 4);
 	kb_cpio_add_file(&b, "f", 0644, "\0\xff\n\t", 4);

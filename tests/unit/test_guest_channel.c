@@ -14,8 +14,8 @@
 /* A guest's end of the channel, in a thread. */
 struct guest {
 	int fd;
-	int skip;        /* HELLOs that are not answered */
-	int answers;     /* how often each is answered */
+	int skip;	  /* HELLOs that are not answered */
+	int answers;	  /* how often each is answered */
 	const char *junk; /* sent before the answer */
 	char nonce[64], go[64];
 };
@@ -87,19 +87,20 @@ static void sessions_begin_at_the_right_byte(void)
 		const char *what, *junk;
 		int skip, answers;
 	} rows[] = {
-		{ "a plain guest", NULL, 0, 1 },
-		{ "one that listens late", NULL, 3, 1 },
-		{ "one that answers twice", NULL, 0, 2 },
-		{ "one that answers thrice", NULL, 1, 3 },
-		{ "one with bytes of a dead session", "\x01\x02garbage KB-READY 0000\nKB-READY ", 0, 1 },
-		{ "one with a line before it", "SSH-2.0-old\r\n", 0, 2 },
+		{"a plain guest", NULL, 0, 1},
+		{"one that listens late", NULL, 3, 1},
+		{"one that answers twice", NULL, 0, 2},
+		{"one that answers thrice", NULL, 1, 3},
+		{"one with bytes of a dead session",
+		 "\x01\x02garbage KB-READY 0000\nKB-READY ", 0, 1},
+		{"one with a line before it", "SSH-2.0-old\r\n", 0, 2},
 	};
 
 	for (size_t i = 0; i < KB_COUNT_OF(rows); i++) {
-		struct guest g = { .skip = rows[i].skip,
-				   .answers = rows[i].answers,
-				   .junk = rows[i].junk };
-		struct kb_error err = { 0 };
+		struct guest g = {.skip = rows[i].skip,
+				  .answers = rows[i].answers,
+				  .junk = rows[i].junk};
+		struct kb_error err = {0};
 		char first[64];
 
 		is_int(talk(&g, 10000, first, &err), 0, "%s: in step %s", rows[i].what,
@@ -111,8 +112,8 @@ static void sessions_begin_at_the_right_byte(void)
 
 static void silence_is_a_timeout(void)
 {
-	struct guest g = { .skip = 1000 };
-	struct kb_error err = { 0 };
+	struct guest g = {.skip = 1000};
+	struct kb_error err = {0};
 	char first[64];
 
 	is_int(talk(&g, 120, first, &err), KB_ETIMEOUT, "%s", "no answer");

@@ -23,8 +23,8 @@ static const char sample_seed_hex[] =
 
 static void known_key_is_converted(void)
 {
-	KB_AUTO(kb_str_free) struct kb_str key = { 0 };
-	KB_AUTO(kb_str_free) struct kb_str hex = { 0 };
+	KB_AUTO(kb_str_free) struct kb_str key = {0};
+	KB_AUTO(kb_str_free) struct kb_str hex = {0};
 
 	is_int(kb_guest_keys_to_dropbear(sample, &key, NULL), 0, "converted");
 	is_int(key.len, 4 + 11 + 4 + 64, "its length");
@@ -38,7 +38,7 @@ static void damaged_keys_are_refused(void)
 {
 	size_t len = strlen(sample);
 	KB_AUTO_FREE char *copy = kb_strdup(sample);
-	KB_AUTO(kb_str_free) struct kb_str key = { 0 };
+	KB_AUTO(kb_str_free) struct kb_str key = {0};
 	int accepted = 0;
 
 	/* Every way of cutting it short must be refused, and must stay within bounds. */
@@ -48,7 +48,8 @@ static void damaged_keys_are_refused(void)
 		if (kb_guest_keys_to_dropbear(part, &key, NULL) == 0)
 			accepted++;
 	}
-	ok(accepted < 40, "cut keys are refused (only the padding may be missing: %d)", accepted);
+	ok(accepted < 40, "cut keys are refused (only the padding may be missing: %d)",
+	   accepted);
 	copy[40] = '*';
 	is_int(kb_guest_keys_to_dropbear(copy, &key, NULL), KB_EINTERNAL, "not base64");
 	is_int(kb_guest_keys_to_dropbear("", &key, NULL), KB_EINTERNAL, "empty");
@@ -64,7 +65,8 @@ static void fresh_keys_have_fixed_sizes(void)
 
 		is_int(kb_guest_keys_new(&keys, NULL), 0, "made");
 		const char *text = kb_guest_keys_authorized(keys);
-		ok(!strncmp(text, "ssh-ed25519 AAAA", 16) && text[strlen(text) - 1] == '\n',
+		ok(!strncmp(text, "ssh-ed25519 AAAA", 16) &&
+			   text[strlen(text) - 1] == '\n',
 		   "authorized line");
 		ok(i == 0 || line == strlen(text), "always as long");
 		line = strlen(text);

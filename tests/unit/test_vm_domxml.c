@@ -26,22 +26,22 @@ static struct kb_boot_request base_request(void)
 
 static struct kb_domxml_spec spec_of(const struct kb_boot_request *req)
 {
-	return (struct kb_domxml_spec){ .req = req,
-					.name = "kb-1",
-					.emulator = "/opt/kbisect-qemu",
-					.initrd_path = "/w/initrd",
-					.console_path = "/w/console.log",
-					.controller_pid = 4242 };
+	return (struct kb_domxml_spec){.req = req,
+				       .name = "kb-1",
+				       .emulator = "/opt/kbisect-qemu",
+				       .initrd_path = "/w/initrd",
+				       .console_path = "/w/console.log",
+				       .controller_pid = 4242};
 }
 
 static void compare(const struct kb_domxml_spec *spec, const char *name)
 {
 	const char *src = getenv("KB_SRC");
-	KB_AUTO_FREE char *path = kb_asprintf("%s/tests/golden/domain-%s.xml", src ? src : ".",
-					      name);
+	KB_AUTO_FREE char *path =
+		kb_asprintf("%s/tests/golden/domain-%s.xml", src ? src : ".", name);
 	KB_AUTO_FREE char *xml = NULL;
 	KB_AUTO_FREE char *want = NULL;
-	struct kb_error err = { 0 };
+	struct kb_error err = {0};
 	size_t len;
 
 	ok(kb_domxml_make(spec, &xml, &err) == 0, "%s is made %s", name, err.message);
@@ -57,6 +57,11 @@ static void domains_are_as_before(void)
 	struct kb_domxml_spec spec = spec_of(&req);
 
 	compare(&spec, "q35-exact");
+	spec.uuid = "11111111-2222-4333-8444-555555555555";
+	spec.emulator = NULL;
+	spec.controller_pid = 0;
+	compare(&spec, "q35-exact-remote");
+	spec = spec_of(&req);
 	req.perturbation = 7;
 	req.machine = (char *)"microvm";
 	req.scratch = (char *)"none";
@@ -86,8 +91,8 @@ static void perturbations_differ_in_length_and_content(void)
 {
 	struct kb_boot_request req = base_request();
 	struct kb_domxml_spec spec = spec_of(&req);
-	KB_AUTO(kb_strv_free) struct kb_strv lines = { 0 };
-	bool lengths[256] = { false };
+	KB_AUTO(kb_strv_free) struct kb_strv lines = {0};
+	bool lengths[256] = {false};
 	int different = 0, same = 0;
 
 	for (req.perturbation = 0; req.perturbation < 40; req.perturbation++) {
@@ -109,7 +114,8 @@ static void perturbations_differ_in_length_and_content(void)
 		free(line);
 		free(again);
 	}
-	is_int(same, 0, "every perturbation has a command line of its own, always the same");
+	is_int(same, 0,
+	       "every perturbation has a command line of its own, always the same");
 	ok(different >= 20, "of many lengths (%d)", different);
 }
 
@@ -119,22 +125,23 @@ static void scratch_memory_avoids_the_hole(void)
 		const char *machine;
 		uint64_t memory, scratch, start; /* start 0: does not fit */
 	} rows[] = {
-		{ "q35", 128, 320, 128 },
-		{ "q35", 2815 - 320, 320, 2815 - 320 },
-		{ "q35", 2816 - 320, 320, 4096 + 768 - 320 }, /* split: 2048 below, 768 above */
-		{ "q35", 4096, 1024, 4096 + 3072 - 1024 },
-		{ "q35", 1024, 1900, 2048 - 1900 }, /* above: 876; below it fits */
-		{ "q35", 864, 1952, 0 },	    /* 768 above, too tight below */
-		{ "pc", 3000, 500, 3000 },
-		{ "pc", 3084, 500, 4096 + 512 - 500 },
-		{ "microvm", 2752, 320, 2752 },
-		{ "microvm", 3072, 320, 4096 + 320 - 320 },
+		{"q35", 128, 320, 128},
+		{"q35", 2815 - 320, 320, 2815 - 320},
+		{"q35", 2816 - 320, 320,
+		 4096 + 768 - 320}, /* split: 2048 below, 768 above */
+		{"q35", 4096, 1024, 4096 + 3072 - 1024},
+		{"q35", 1024, 1900, 2048 - 1900}, /* above: 876; below it fits */
+		{"q35", 864, 1952, 0},		  /* 768 above, too tight below */
+		{"pc", 3000, 500, 3000},
+		{"pc", 3084, 500, 4096 + 512 - 500},
+		{"microvm", 2752, 320, 2752},
+		{"microvm", 3072, 320, 4096 + 320 - 320},
 	};
 
 	for (size_t i = 0; i < KB_COUNT_OF(rows); i++) {
 		uint64_t start = 0;
-		int r = kb_domxml_place_scratch(rows[i].machine, rows[i].memory, rows[i].scratch,
-						&start, NULL);
+		int r = kb_domxml_place_scratch(rows[i].machine, rows[i].memory,
+						rows[i].scratch, &start, NULL);
 
 		is_int(r, rows[i].start ? 0 : KB_ECONFIG, "%s %d+%d MiB", rows[i].machine,
 		       (int)rows[i].memory, (int)rows[i].scratch);
@@ -150,19 +157,39 @@ static void impossible_requests_are_refused(void)
 		struct kb_boot_request req = good;
 		struct kb_domxml_spec spec = spec_of(&req);
 		KB_AUTO_FREE char *xml = NULL;
-		struct kb_error err = { 0 };
+		struct kb_error err = {0};
 
 		switch (i) {
-		case 0: req.vcpus = 2; break;
-		case 1: req.accel = (char *)"kvm"; break;
-		case 2: req.scratch = (char *)"virtio-blk"; break;
-		case 3: req.machine = (char *)"raspi3b"; break;
-		case 4: req.mode = NULL; break;
-		case 5: req.memory_mib = 0; break;
-		case 6: req.scratch_mib = 0; break;
-		case 7: req.scratch = (char *)"nvme"; break;
-		case 8: req.extra_cmdline = (char *)"a\nb"; break;
-		default: spec.name = "a\x1b"; break;
+		case 0:
+			req.vcpus = 2;
+			break;
+		case 1:
+			req.accel = (char *)"kvm";
+			break;
+		case 2:
+			req.scratch = (char *)"virtio-blk";
+			break;
+		case 3:
+			req.machine = (char *)"raspi3b";
+			break;
+		case 4:
+			req.mode = NULL;
+			break;
+		case 5:
+			req.memory_mib = 0;
+			break;
+		case 6:
+			req.scratch_mib = 0;
+			break;
+		case 7:
+			req.scratch = (char *)"nvme";
+			break;
+		case 8:
+			req.extra_cmdline = (char *)"a\nb";
+			break;
+		default:
+			spec.name = "a\x1b";
+			break;
 		}
 		is_int(kb_domxml_make(&spec, &xml, &err), KB_ECONFIG, "refused %d: %s", i,
 		       err.message);
