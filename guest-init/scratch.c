@@ -94,8 +94,8 @@ static int run_mkfs(const char *const *argv)
 	return got == pid ? status : -1;
 }
 
-/* The lines of the log as notes; the last one that says something into `last`. */
-static void note_log(FILE *notes, char *last, size_t size)
+/* The lines of the log as notes; the first one that is no table into `why`. */
+static void note_log(FILE *notes, char *why, size_t size)
 {
 	char log[8192], *rest = NULL;
 	int n = 0;
@@ -107,7 +107,9 @@ static void note_log(FILE *notes, char *last, size_t size)
 		char clean[200];
 
 		kb_util_clean(clean, sizeof(clean), line);
-		snprintf(last, size, "%s", clean);
+		/* Complaints come before the usage text, tables have runs of blanks. */
+		if (!*why && !strstr(clean, "  "))
+			snprintf(why, size, "%s", clean);
 		if (n++ < MAX_NOTES)
 			fprintf(notes, "note mkfs: %s\n", clean);
 	}
@@ -117,7 +119,7 @@ int kb_scratch_mkfs(const char *device, const char *options, FILE *notes,
 		    struct kb_scratch_error *ret_error)
 {
 	const char *argv[MAX_WORDS + 4] = {"mkfs.xfs", "-f"};
-	char last[200] = "it said nothing";
+	char why[200] = "";
 	char *copy = strdup(options);
 
 	if (!copy)
@@ -130,7 +132,7 @@ int kb_scratch_mkfs(const char *device, const char *options, FILE *notes,
 	argv[2 + n] = device;
 	int status = run_mkfs(argv), error = errno;
 	free(copy);
-	note_log(notes, last, sizeof(last));
+	note_log(notes, why, sizeof(why));
 	if (status < 0)
 		return fail(ret_error, "mkfs", error, "mkfs.xfs");
 	if (WIFSIGNALED(status))
@@ -140,7 +142,7 @@ int kb_scratch_mkfs(const char *device, const char *options, FILE *notes,
 		return fail(ret_error, "mkfs", ENOENT, "mkfs.xfs");
 	if (WEXITSTATUS(status))
 		return fail(ret_error, "mkfs", 0, "mkfs.xfs exited with %d: %s",
-			    WEXITSTATUS(status), last);
+			    WEXITSTATUS(status), *why ? why : "it said nothing");
 	return 0;
 }
 

@@ -2,7 +2,6 @@
 #include "guest-init/wl.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,7 +164,8 @@ void kb_wl_metric(struct kb_wl_ctx *ctx, const char *name, const char *unit,
 {
 	struct metric *m = NULL;
 
-	if (!isfinite(value) || !kb_util_is_name(name) || !kb_util_is_name(unit)) {
+	if (!__builtin_isfinite(value) || !kb_util_is_name(name) ||
+	    !kb_util_is_name(unit)) {
 		kb_wl_fail(ctx, 0, "metric \"%s\": malformed, or not a finite number",
 			   name);
 		return;
@@ -260,7 +260,7 @@ static void write_metrics(struct kb_wl_ctx *ctx)
 			double v = m->values[j];
 
 			/* Whole numbers in full: nanoseconds must not lose digits. */
-			bool whole = fabs(v) < 9e15 && floor(v) == v;
+			bool whole = v > -9e15 && v < 9e15 && (double)(int64_t)v == v;
 			fprintf(ctx->out, whole ? " %.0f" : " %.9g", v);
 		}
 		fputc('\n', ctx->out);

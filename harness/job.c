@@ -63,6 +63,15 @@ static int read_number(struct kb_job *job, const struct job_option *o, const jso
 	return job_put_u64(job, o, (uint64_t)json_integer_value(json), err);
 }
 
+static int read_bool(struct kb_job *job, const struct job_option *o, const json_t *json,
+		     struct kb_error *err)
+{
+	if (!json_is_boolean(json))
+		return wrong_kind(o->key, "true or false", json, err);
+	*(bool *)job_field(job, o) = json_is_true(json);
+	return 0;
+}
+
 static int read_list(struct kb_job *job, const struct job_option *o, const json_t *json,
 		     struct kb_error *err)
 {
@@ -230,6 +239,8 @@ static int read_option(struct kb_job *job, const struct job_option *o, json_t *j
 	case JOB_U64:
 	case JOB_DOUBLE:
 		return read_number(job, o, json, err);
+	case JOB_BOOL:
+		return read_bool(job, o, json, err);
 	case JOB_LIST:
 		return read_list(job, o, json, err);
 	case JOB_PARAMS:
@@ -363,6 +374,8 @@ static json_t *format_option(const struct kb_job *job, const struct job_option *
 		return json_integer((json_int_t) * (const uint64_t *)field);
 	case JOB_DOUBLE:
 		return json_real(*(const double *)field);
+	case JOB_BOOL:
+		return json_boolean(*(const bool *)field);
 	case JOB_LIST:
 		return format_list(field);
 	case JOB_PARAMS:

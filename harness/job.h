@@ -55,6 +55,7 @@ struct kb_job {
 	uint32_t calibration_boots, calibration_boots_max, commit_boots_min, commit_boots_max,
 		confirm_boots, retries;
 	uint64_t seed;
+	bool force;                 /* go on although underpowered */
 };
 
 #define KB_JOB_MAX_BYTES (1u << 20) /* of a job file */

@@ -23,12 +23,29 @@ static int check_exact(const struct kb_job *job, struct kb_error *err)
 	if (kb_streq(job->vm_scratch, "virtio-blk"))
 		return kb_error_set(err, KB_ECONFIG,
 				    "vm.scratch: virtio-blk completes in host time, which exact mode "
-				    "must not see; use pmem");
+				    "must not see; use pmem, or auto");
 	if (kb_streq(job->vm_accel, "kvm"))
 		return kb_error_set(err, KB_ECONFIG,
 				    "vm.accel: exact mode counts instructions, which only tcg can; "
 				    "use auto or tcg");
 	return 0;
+}
+
+/* Both ways to say it: exact mode resolves `auto` to pmem. */
+static bool has_pmem(const struct kb_job *job)
+{
+	return kb_streq(job->vm_scratch, "pmem") ||
+	       (kb_streq(job->vm_scratch, "auto") && kb_streq(job->mode, "exact"));
+}
+
+static int check_pmem(const struct kb_job *job, struct kb_error *err)
+{
+	if (!has_pmem(job) || !kb_streq(job->vm_machine, "microvm"))
+		return 0;
+	return kb_error_set(err, KB_ECONFIG,
+			    "vm.machine: microvm has no PCI, without which the kernel does not find "
+			    "the memory of vm.scratch pmem; use q35 with pc.config in "
+			    "kernel.fragments");
 }
 
 static bool has_fragment(const struct kb_job *job, const char *name)
@@ -51,7 +68,7 @@ static int check_fragments(const struct kb_job *job, struct kb_error *err)
 	if (!has_fragment(job, needed))
 		return kb_error_set(err, KB_ECONFIG, "kernel.fragments: vm.machine %s needs %s",
 				    job->vm_machine, needed);
-	if (kb_streq(job->vm_scratch, "pmem") && !has_fragment(job, "pmem.config"))
+	if (has_pmem(job) && !has_fragment(job, "pmem.config"))
 		return kb_error_set(err, KB_ECONFIG,
 				    "kernel.fragments: vm.scratch pmem needs pmem.config");
 	return 0;
@@ -128,6 +145,8 @@ int kb_job_check(const struct kb_job *job, struct kb_error *err)
 {
 	int r = check_exact(job, err);
 
+	if (!r)
+		r = check_pmem(job, err);
 	if (!r && job->vm_boot_timeout_ms > job->vm_timeout_ms)
 		r = kb_error_set(err, KB_ECONFIG,
 				 "vm.boot_timeout_ms: %" PRIu64

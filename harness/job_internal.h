@@ -11,6 +11,7 @@ enum job_type {
 	JOB_U32,
 	JOB_U64,
 	JOB_DOUBLE,
+	JOB_BOOL,
 	JOB_LIST,    /* struct kb_strv */
 	JOB_PARAMS,  /* workload_params */
 	JOB_EXPECTS, /* expects, expect_count */
@@ -54,6 +55,7 @@ int job_put_list(struct kb_job *job, const struct job_option *o, const struct kb
 		 struct kb_error *err);
 int job_put_param(struct kb_pairs *params, const char *name, const char *value,
 		  struct kb_error *err); /* replaces an older value */
+/** One line of valid UTF-8? `key` only names it in messages. */
 int job_check_text(const char *key, const char *value, struct kb_error *err);
 
 void job_expects_free(struct kb_expect *expects, size_t count);

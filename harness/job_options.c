@@ -35,9 +35,10 @@ const struct job_option job_options[] = {
 	  .choices = "auto|tcg|kvm", .measured = true,
 	  .help = "`auto`: KVM in time mode where the host has it, else TCG (emulation)" },
 	{ .key = "vm.machine", .type = JOB_CHOICE, .offset = FIELD(vm_machine),
-	  .fallback = "microvm", .choices = "microvm|q35|pc", .measured = true,
-	  .help = "QEMU machine; `microvm` needs the least kernel; the others need `pc.config` "
-		  "among the fragments" },
+	  .fallback = "q35", .choices = "microvm|q35|pc", .measured = true,
+	  .help = "QEMU machine; `q35` and `pc` need `pc.config` among the fragments; `microvm` "
+		  "needs `microvm.config` and the least kernel, but has no `pmem` scratch: "
+		  "without PCI the kernel does not find that memory" },
 	{ .key = "vm.memory_mib", .type = JOB_U32, .offset = FIELD(vm_memory_mib),
 	  .fallback = "128", .min = 64, .max = 1 << 20, .unit = "MiB", .measured = true,
 	  .help = "memory of the guest, the scratch device not counted" },
@@ -66,7 +67,7 @@ const struct job_option job_options[] = {
 	  .help = "a guest that prints more is stopped" },
 
 	{ .key = "kernel.fragments", .type = JOB_LIST, .offset = FIELD(kernel_fragments),
-	  .fallback = "base.config,microvm.config,pmem.config", .required = true,
+	  .fallback = "base.config,pc.config,pmem.config", .required = true,
 	  .measured = true,
 	  .help = "configuration fragments over tinyconfig, in order: paths, or names below "
 		  "configs/kernel" },
@@ -105,8 +106,8 @@ const struct job_option job_options[] = {
 	  .offset = FIELD(min_effect_percent), .fallback = "0.5", .low = 0, .high = 1000,
 	  .unit = "%", .help = "endpoints that differ by less count as equal" },
 	{ .key = "decision.calibration_boots", .type = JOB_U32,
-	  .offset = FIELD(calibration_boots), .fallback = "4", .min = 2, .max = 1000,
-	  .unit = "boots", .help = "of each endpoint before the first look" },
+	  .offset = FIELD(calibration_boots), .fallback = "5", .min = 2, .max = 1000,
+	  .unit = "boots", .help = "of each endpoint before the first look; fewer than 5 count as 5" },
 	{ .key = "decision.calibration_boots_max", .type = JOB_U32,
 	  .offset = FIELD(calibration_boots_max), .fallback = "24", .min = 2, .max = 10000,
 	  .unit = "boots", .help = "of each endpoint before giving up: it does not reproduce" },
@@ -122,6 +123,9 @@ const struct job_option job_options[] = {
 	  .max = 100, .help = "failed boots of a commit that are tried again before it is untestable" },
 	{ .key = "decision.seed", .type = JOB_U64, .offset = FIELD(seed), .fallback = "1",
 	  .max = INT64_MAX, .help = "of the random order of boots" },
+	{ .key = "decision.force", .type = JOB_BOOL, .offset = FIELD(force), .fallback = "false",
+	  .help = "go on although the endpoints are too close together to decide single "
+		  "commits" },
 };
 
 const size_t job_option_count = KB_COUNT_OF(job_options);
@@ -292,12 +296,27 @@ int job_put_list(struct kb_job *job, const struct job_option *o, const struct kb
 	return 0;
 }
 
+/* Names go the same way as values, and messages repeat them. */
+static bool is_param_name(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len > 0 && len <= 64 &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == len;
+}
+
 int job_put_param(struct kb_pairs *params, const char *name, const char *value,
 		  struct kb_error *err)
 {
 	KB_AUTO_FREE char *key = kb_asprintf("workload.params.%.100s", name);
-	int r = job_check_text(key, value, err);
+	int r;
 
+	if (!is_param_name(name))
+		return kb_error_set(err, KB_ECONFIG,
+				    "%s: a parameter has lower-case letters, digits and '_' in its "
+				    "name",
+				    key);
+	r = job_check_text(key, value, err);
 	if (r)
 		return r;
 	for (size_t i = 0; i < params->count; i++) {
@@ -331,6 +350,16 @@ static int set_number(struct kb_job *job, const struct job_option *o, const char
 	return job_put_u64(job, o, number, err);
 }
 
+static int set_bool(struct kb_job *job, const struct job_option *o, const char *value,
+		    struct kb_error *err)
+{
+	if (strcmp(value, "true") && strcmp(value, "false"))
+		return kb_error_set(err, KB_ECONFIG, "%s: '%.100s' is not true or false", o->key,
+				    value);
+	*(bool *)job_field(job, o) = !strcmp(value, "true");
+	return 0;
+}
+
 static int set_list(struct kb_job *job, const struct job_option *o, const char *value,
 		    struct kb_error *err)
 {
@@ -361,6 +390,8 @@ int kb_job_set(struct kb_job *job, const char *key, const char *value, struct kb
 	case JOB_U64:
 	case JOB_DOUBLE:
 		return set_number(job, o, value, err);
+	case JOB_BOOL:
+		return set_bool(job, o, value, err);
 	case JOB_LIST:
 		return set_list(job, o, value, err);
 	case JOB_EXPECTS:

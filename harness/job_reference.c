@@ -61,6 +61,9 @@ static void write_type(FILE *out, const struct job_option *o)
 	case JOB_DOUBLE:
 		fprintf(out, "number, %g..%g", o->low, o->high);
 		break;
+	case JOB_BOOL:
+		fputs("true, false", out);
+		break;
 	case JOB_LIST:
 		fputs("array of strings", out);
 		break;

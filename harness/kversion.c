@@ -54,9 +54,9 @@ static const struct {
 	struct kb_kversion from;
 	const char *options;
 } mkfs_rows[] = {
-	{ { 5, 10 }, "-m crc=1,finobt=1,rmapbt=0,reflink=1,bigtime=1,inobtcount=1 "
+	{ { 5, 15 }, "-m crc=1,finobt=1,rmapbt=0,reflink=1,bigtime=1,inobtcount=1 "
 		     "-i sparse=1,nrext64=0" },
-	{ { 4, 16 }, "-m crc=1,finobt=1,rmapbt=0,reflink=1,bigtime=0,inobtcount=0 "
+	{ { 5, 4 }, "-m crc=1,finobt=1,rmapbt=0,reflink=1,bigtime=0,inobtcount=0 "
 		     "-i sparse=1,nrext64=0" },
 	{ { 0, 0 }, "-m crc=1,finobt=1,rmapbt=0,reflink=0,bigtime=0,inobtcount=0 "
 		    "-i sparse=1,nrext64=0" },

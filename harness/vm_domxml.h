@@ -14,6 +14,7 @@ struct kb_domxml_spec {
 	const char *uuid;     /* of the domain; NULL: the fixed one. In exact mode
 			       * the guest sees the fixed one whatever this is */
 	const char *emulator; /* NULL: libvirt's default */
+	const char *rom_path; /* firmware image; NULL: the machine's own */
 	const char *initrd_path;
 	const char *console_path;
 	const char *scratch_path; /* raw image; only for scratch "virtio-blk" */

@@ -50,6 +50,7 @@ static const struct kb_json_field report_fields[] = {
 	KB_JSON_FIELD(kb_report, job_name, TEXT),
 	KB_JSON_FIELD(kb_report, image_sha256, TEXT),
 	KB_JSON_FIELD(kb_report, kernel_config, TEXT),
+	KB_JSON_FIELD(kb_report, argv, LIST),
 };
 
 struct effect {
@@ -64,17 +65,22 @@ static const struct kb_json_field effect_fields[] = {
 
 /* ---- freeing ---- */
 
-static void free_texts(const struct kb_json_field *fields, size_t count, void *of)
+static void free_fields(const struct kb_json_field *fields, size_t count, void *of)
 {
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
+		void *at = (char *)of + fields[i].offset;
+
 		if (fields[i].type == KB_JSON_TEXT)
-			free(*(char **)((char *)of + fields[i].offset));
+			free(*(char **)at);
+		else if (fields[i].type == KB_JSON_LIST)
+			kb_strv_free(at);
+	}
 }
 
 static void free_commits(struct kb_report_commit *commits, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		free_texts(commit_fields, KB_COUNT_OF(commit_fields), &commits[i]);
+		free_fields(commit_fields, KB_COUNT_OF(commit_fields), &commits[i]);
 		free(commits[i].values);
 	}
 	free(commits);
@@ -84,7 +90,7 @@ void kb_report_free(struct kb_report *r)
 {
 	if (!r)
 		return;
-	free_texts(report_fields, KB_COUNT_OF(report_fields), r);
+	free_fields(report_fields, KB_COUNT_OF(report_fields), r);
 	free_commits(r->candidates, r->candidate_count);
 	free_commits(r->tested, r->tested_count);
 	*r = (struct kb_report){ 0 };

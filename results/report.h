@@ -41,6 +41,7 @@ struct kb_report { /* format name "kbisect-report" */
 	uint32_t range_size;    /* candidates at the start */
 	uint64_t wall_ms;
 	char *repo_path, *good, *bad, *mode, *job_name, *image_sha256, *kernel_config;
+	struct kb_strv argv;    /* the command's arguments as given, its name first; may be empty */
 };
 
 void kb_report_free(struct kb_report *r);

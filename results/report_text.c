@@ -68,12 +68,10 @@ static char *number(const struct kb_report *r, double value)
 	return kb_asprintf("%.6f", shows_us(r) ? value / 1000 : value);
 }
 
-/* More digits for small effects: "9.5%", "0.52%". */
+/* Numbers that are compared have the same digits. */
 static char *percent(double ratio)
 {
-	double p = (ratio - 1) * 100;
-
-	return kb_asprintf(fabs(p) < 9.995 ? "%+.2f%%" : "%+.1f%%", p);
+	return kb_asprintf("%+.2f%%", (ratio - 1) * 100);
 }
 
 static bool is_culprit(const struct kb_report *r, const struct kb_report_commit *c)
@@ -110,14 +108,20 @@ static void write_headline(FILE *out, const struct kb_report *r)
 		fputs("The good side repaired what the bad side still has.\n", out);
 	else if (!kb_streq(r->verdict, "measured"))
 		fprintf(out, "Result: %s\n", r->verdict);
-	if (*reason && !kb_streq(r->verdict, "measured"))
-		write_paragraph(out, reason, 0);
+	if (*reason && !kb_streq(r->verdict, "measured")) {
+		KB_AUTO_FREE char *line = kb_asprintf("Reason: %s", reason);
+
+		write_paragraph(out, line, 0);
+	}
 }
 
 /* ---- table ---- */
 
-static char *verdict_cell(const struct kb_report *r, const struct kb_report_commit *c)
+/* A comparison has no verdicts; what was measured matters more there. */
+static char *last_cell(const struct kb_report *r, const struct kb_report_commit *c)
 {
+	if (kb_streq(r->verdict, "measured"))
+		return one_line(c->subject);
 	return kb_asprintf("%s%s%s", c->verdict ? c->verdict : "",
 			   c->endpoint ? " (endpoint)" : "",
 			   is_culprit(r, c) ? " <- first bad commit" : "");
@@ -136,13 +140,14 @@ static void write_table(FILE *out, const struct kb_report *r)
 		avg_width = (int)strlen(avg) > avg_width ? (int)strlen(avg) : avg_width;
 		sd_width = (int)strlen(sd) > sd_width ? (int)strlen(sd) : sd_width;
 	}
-	fprintf(out, "\n%-*s  %-*s  %-*s  %3s  VERDICT\n", ID_DIGITS, "COMMIT", avg_width, "AVG",
-		sd_width, "STDDEV", "N");
+	bool is_survey = kb_streq(r->verdict, "measured");
+	fprintf(out, "%s%-*s  %-*s  %-*s  %3s  %s\n", is_survey ? "" : "\n", ID_DIGITS, "COMMIT",
+		avg_width, "AVG", sd_width, "STDDEV", "N", is_survey ? "SUBJECT" : "VERDICT");
 	for (size_t i = 0; i < r->tested_count; i++) {
 		const struct kb_report_commit *c = &r->tested[i];
 		KB_AUTO_FREE char *avg = number(r, c->mean);
 		KB_AUTO_FREE char *sd = number(r, c->sd);
-		KB_AUTO_FREE char *verdict = verdict_cell(r, c);
+		KB_AUTO_FREE char *verdict = last_cell(r, c);
 
 		fprintf(out, "%-*.*s  %-*s  %-*s  %3u  %s\n", ID_DIGITS, ID_DIGITS, c->commit,
 			avg_width, avg, sd_width, sd, c->boots, verdict);
@@ -244,10 +249,12 @@ static void write_evidence(FILE *out, const struct kb_report *r)
 
 	for (size_t i = 0; i < r->tested_count; i++)
 		failed += r->tested[i].failed;
-	kb_str_appendf(&text, "Evidence: %u commits in the range", r->range_size);
+	kb_str_append(&text, "Evidence: ");
+	if (!kb_streq(r->verdict, "measured"))
+		kb_str_appendf(&text, "%u commits in the range, ", r->range_size);
 	if (r->pruned)
-		kb_str_appendf(&text, " (%u of them pruned without a boot)", r->pruned);
-	kb_str_appendf(&text, ", %zu tested, %u builds (%u from the cache), %u boots "
+		kb_str_appendf(&text, "%u of them pruned without a boot, ", r->pruned);
+	kb_str_appendf(&text, "%zu tested, %u builds (%u from the cache), %u boots "
 			      "(%u known before, %u failed), %s.",
 		       r->tested_count, r->builds, r->builds_cached, r->boots, r->boots_cached,
 		       failed, kb_duration_string(r->wall_ms, took));
@@ -266,25 +273,139 @@ static void write_evidence(FILE *out, const struct kb_report *r)
 		fprintf(out, "  kernel config  sha256 %.16s\n", r->kernel_config);
 }
 
-static void write_reproduce(FILE *out, const struct kb_report *r)
-{
-	const char *job = r->job_name ? r->job_name : "default";
-	const char *repo = r->repo_path ? r->repo_path : ".";
+/* ---- how to reproduce ---- */
 
-	if (!kb_streq(r->command, "bisect") || !r->good || !r->bad)
-		return;
-	fputs("\nTo reproduce:\n", out);
-	fprintf(out, "  kbisect bisect --repo %s \\\n      --good %s \\\n      --bad %s", repo,
-		r->good, r->bad);
-	/* the built-in job has a name, but no file */
-	if (strcmp(job, "default"))
-		fprintf(out, " \\\n      --job %s", job);
-	fputc('\n', out);
-	if (r->run_id)
-		fprintf(out, "Every boot, with its console and counters, is in run %s.\n", r->run_id);
+/* As a shell wants it; most arguments need nothing. */
+static char *quoted(const char *arg)
+{
+	KB_AUTO(kb_str_free) struct kb_str out = { 0 };
+
+	if (*arg && !arg[strspn(arg, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				     "0123456789_-+=:,./@%^~")] &&
+	    *arg != '~')
+		return kb_strdup(arg);
+	kb_str_append(&out, "'");
+	for (; *arg; arg++) {
+		if (*arg == '\'')
+			kb_str_append(&out, "'\\''");
+		else
+			kb_str_append_bytes(&out, arg, 1);
+	}
+	kb_str_append(&out, "'");
+	return kb_str_steal(&out);
 }
 
-void kb_report_text(const struct kb_report *r, FILE *out)
+/* "--NAME VALUE" or "--NAME=VALUE" at `arg`? @return the value, borrowed, or NULL */
+static const char *value_of(const char *const *arg, size_t left, const char *name)
+{
+	size_t len = strlen(name);
+
+	if (strncmp(arg[0], name, len))
+		return NULL;
+	if (arg[0][len] == '=')
+		return arg[0] + len + 1;
+	return !arg[0][len] && left > 1 ? arg[1] : NULL;
+}
+
+static size_t count_option(const struct kb_strv *argv, const char *name)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < argv->count && !kb_streq(argv->items[i], "--"); i++)
+		count += value_of((const char *const *)&argv->items[i], argv->count - i, name) !=
+			 NULL;
+	return count;
+}
+
+static void write_argument(FILE *out, const char *name, const char *value)
+{
+	KB_AUTO_FREE char *text = quoted(value);
+
+	fprintf(out, " \\\n      %s%s%s", name, *name ? " " : "", text);
+}
+
+/*
+ * The command as it was given, except that names of revisions, which move, are replaced by
+ * the commits that they stood for, and that the repository is named in full.
+ */
+static void write_given_command(FILE *out, const struct kb_report *r)
+{
+	const struct {
+		const char *name, *fixed;
+	} fixed[] = {
+		{ "--repo", r->repo_path },
+		{ "--good", count_option(&r->argv, "--good") == 1 ? r->good : NULL },
+		{ "--bad", r->bad },
+	};
+
+	fprintf(out, "  kbisect %s", r->argv.items[0]);
+	if (r->repo_path && !count_option(&r->argv, "--repo"))
+		write_argument(out, "--repo", r->repo_path);
+	for (size_t i = 1; i < r->argv.count; i++) {
+		const char *const *arg = (const char *const *)&r->argv.items[i];
+		const char *value = NULL;
+		size_t k = 0;
+
+		if (!strcmp(*arg, "--")) { /* paths */
+			KB_AUTO_FREE char *first = quoted(i + 1 < r->argv.count ? arg[1] : "");
+
+			fprintf(out, " \\\n      -- %s", first);
+			for (i += 2; i < r->argv.count; i++) {
+				KB_AUTO_FREE char *path = quoted(r->argv.items[i]);
+
+				fprintf(out, " %s", path);
+			}
+			break;
+		}
+		for (; k < KB_COUNT_OF(fixed) && !value; k += !value)
+			value = value_of(arg, r->argv.count - i, fixed[k].name);
+		if (value) {
+			write_argument(out, fixed[k].name, fixed[k].fixed ? fixed[k].fixed : value);
+			i += value == (i + 1 < r->argv.count ? r->argv.items[i + 1] : NULL);
+		} else if (strcmp(*arg, "--json") && strcmp(*arg, "--quiet")) {
+			bool takes_next = **arg == '-' && !strchr(*arg, '=') &&
+					  i + 1 < r->argv.count && *r->argv.items[i + 1] != '-';
+
+			KB_AUTO_FREE char *name = quoted(*arg);
+			if (takes_next)
+				write_argument(out, name, r->argv.items[++i]);
+			else
+				write_argument(out, "", *arg);
+		}
+	}
+	fputc('\n', out);
+}
+
+static void write_plain_command(FILE *out, const struct kb_report *r)
+{
+	const char *job = r->job_name ? r->job_name : "default";
+
+	fputs("  kbisect bisect", out);
+	write_argument(out, "--repo", r->repo_path ? r->repo_path : ".");
+	write_argument(out, "--good", r->good);
+	write_argument(out, "--bad", r->bad);
+	/* the built-in job has a name, but no file */
+	if (strcmp(job, "default"))
+		write_argument(out, "--job", job);
+	fputc('\n', out);
+}
+
+static void write_reproduce(FILE *out, const struct kb_report *r)
+{
+	bool is_bisection = kb_streq(r->command, "bisect") && r->good && r->bad;
+
+	if (!r->argv.count && !is_bisection)
+		return;
+	fputs("\nTo reproduce:\n", out);
+	if (r->argv.count)
+		write_given_command(out, r);
+	else
+		write_plain_command(out, r);
+	if (r->run_id)
+		fprintf(out, "Every boot, console and counter: run %s\n", r->run_id);
+}
+
+static void write_all(const struct kb_report *r, FILE *out)
 {
 	bool has_culprit = kb_streq(r->verdict, "culprit") && r->candidate_count;
 
@@ -297,4 +418,22 @@ void kb_report_text(const struct kb_report *r, FILE *out)
 	write_untestable(out, r);
 	write_evidence(out, r);
 	write_reproduce(out, r);
+}
+
+/* Ids, paths and names come out of a file, too: nothing in them may reach a terminal raw. */
+void kb_report_text(const struct kb_report *r, FILE *out)
+{
+	KB_AUTO_FREE char *text = NULL;
+	size_t len = 0;
+	FILE *memory = open_memstream(&text, &len);
+
+	if (!memory)
+		return;
+	write_all(r, memory);
+	fclose(memory);
+	KB_AUTO_FREE char *clean = kb_str_sanitize(text, len, len);
+	for (char *c = clean; *c; c++)
+		if (*c == '\t')
+			*c = ' ';
+	fputs(clean, out);
 }

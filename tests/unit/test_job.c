@@ -42,7 +42,10 @@ static void defaults_are_a_valid_job(void)
 	is_str(job.metric, NULL, "its own metric");
 	is_double(job.alpha, 0.05, 0, "alpha");
 	is_double(job.min_effect_percent, 0.5, 0, "smallest effect");
-	is_int(job.calibration_boots, 4, "calibration");
+	is_int(job.calibration_boots, 5, "calibration");
+	is_str(job.vm_machine, "q35", "machine");
+	is_str(job.kernel_fragments.items[1], "pc.config", "with its drivers");
+	ok(!job.force, "not forced");
 	is_int(job.calibration_boots_max, 24, "calibration at most");
 	is_int(job.commit_boots_min, 2, "boots of a commit");
 	is_int(job.commit_boots_max, 12, "at most");
@@ -66,7 +69,7 @@ static const char full[] =
 	"  {\"counter\": \"b\", \"max\": 9}],\n"
 	" \"decision\": {\"alpha\": 0.01, \"min_effect_percent\": 1, \"calibration_boots\": 6,\n"
 	"  \"calibration_boots_max\": 30, \"commit_boots_min\": 3, \"commit_boots_max\": 9,\n"
-	"  \"confirm_boots\": 7, \"retries\": 1, \"seed\": 9223372036854775807}}";
+	"  \"confirm_boots\": 7, \"retries\": 1, \"seed\": 9223372036854775807, \"force\": true}}";
 
 static void everything_is_read(void)
 {
@@ -77,6 +80,7 @@ static void everything_is_read(void)
 	is_int(kb_job_check(&job, &err), 0, "is valid: %s", err.message);
 	is_str(job.description, "d \xc3\xa9", "description");
 	is_str(job.vm_machine, "q35", "machine");
+	ok(job.force, "forced");
 	is_int(job.vm_parallel, 3, "parallel");
 	is_str(job.kernel_fragments.items[1], "/x/y", "fragment");
 	is_int((long long)job.kernel_fragments.count, 2, "a list replaces the default");
@@ -111,6 +115,17 @@ static void format_is_read_back_the_same(void)
 		kb_job_measurement_hash(&b, hb);
 		is_str(hb, ha, "with the same hash");
 	}
+}
+
+/* A label of a TAP line. */
+static char *one_line(const char *text)
+{
+	char *line = kb_strdup(text);
+
+	for (char *c = line; *c; c++)
+		if ((unsigned char)*c < ' ' || (unsigned char)*c > '~')
+			*c = ' ';
+	return line;
 }
 
 struct bad {
@@ -166,6 +181,8 @@ static void bad_jobs_are_refused(void)
 		  "t.json: decision.alpha: 0 is not within 1e-06..0.5" },
 		{ "{\"decision\": {\"min_effect_percent\": -1.5}}",
 		  "t.json: decision.min_effect_percent: -1.5 is not within 0..1000 %" },
+		{ "{\"decision\": {\"force\": 1}}",
+		  "t.json: decision.force: must be true or false, not an integer" },
 		{ "{\"kernel\": {\"required\": \"XFS_FS\"}}",
 		  "t.json: kernel.required: must be an array of strings, not a string" },
 		{ "{\"kernel\": {\"required\": [\"A\", 1]}}",
@@ -177,6 +194,9 @@ static void bad_jobs_are_refused(void)
 		  "t.json: workload.params: must be an object, not an array" },
 		{ "{\"workload\": {\"params\": {\"files\": 1.5}}}",
 		  "t.json: workload.params.files: must be a string or an integer, not a fraction" },
+		{ "{\"workload\": {\"params\": {\"\": 1}}}",
+		  "t.json: workload.params.: a parameter has lower-case letters, digits and '_' in its "
+		  "name" },
 		{ "{\"workload\": {\"params\": {\"a\": \"x\\ny\"}}}",
 		  "t.json: workload.params.a: must be one line of text without control characters" },
 		/* expect */
@@ -209,8 +229,8 @@ static void bad_jobs_are_refused(void)
 		KB_AUTO(kb_job_free) struct kb_job job;
 		struct kb_error err = { 0 };
 
-		is_int(parse(table[i].text, &job, &err), KB_ECONFIG, "refused: %.50s",
-		       *table[i].text ? table[i].text : "(empty)");
+		KB_AUTO_FREE char *label = one_line(table[i].text);
+		is_int(parse(table[i].text, &job, &err), KB_ECONFIG, "refused: %.50s", label);
 		is_str(err.message, table[i].message, "with these words");
 		is_int(err.code, KB_ECONFIG, "and this code");
 	}
@@ -250,6 +270,12 @@ static void single_keys_are_set(void)
 		{ "workload.params.files", "32", NULL },
 		{ "workload.params.files", "16", NULL },
 		{ "expect", "[{\"counter\": \"x\", \"min\": 1}]", NULL },
+		{ "decision.force", "true", NULL },
+		{ "decision.force", "yes", "decision.force: 'yes' is not true or false" },
+		{ "decision.force", "", "decision.force: '' is not true or false" },
+		{ "workload.params.a\xff", "1",
+		  "workload.params.a\xff: a parameter has lower-case letters, digits and '_' in its "
+		  "name" },
 		{ "vm.memory_mib", "256M", "vm.memory_mib: '256M' is not a whole number" },
 		{ "vm.memory_mib", "", "vm.memory_mib: '' is not a whole number" },
 		{ "vm.memory_mib", "1", "vm.memory_mib: 1 is not within 64..1048576 MiB" },
@@ -277,19 +303,26 @@ static void single_keys_are_set(void)
 		struct kb_error err = { 0 };
 		int r = kb_job_set(&job, table[i].key, table[i].value, &err);
 
-		is_int(r, table[i].message ? KB_ECONFIG : 0, "%s=%s", table[i].key,
-		       strcmp(table[i].value, "a\tb") ? table[i].value : "(tab)");
+		KB_AUTO_FREE char *key = one_line(table[i].key);
+		KB_AUTO_FREE char *value = one_line(table[i].value);
+		is_int(r, table[i].message ? KB_ECONFIG : 0, "%s=%s", key, value);
 		if (table[i].message)
 			is_str(err.message, table[i].message, "says why");
 	}
 	is_int(job.vm_memory_mib, 256, "a refused value leaves the old one");
 	is_str(job.mode, "time", "mode");
+	ok(job.force, "a truth value");
 	is_str(job.metric, NULL, "null unsets");
 	is_int((long long)job.kernel_required.count, 0, "an empty list");
 	is_int((long long)job.workload_params.count, 1, "a parameter is replaced");
 	is_str(kb_pairs_get(&job.workload_params, "files"), "16", "by the later one");
 	is_int((long long)job.expect_count, 1, "a precondition");
 }
+
+#define MICROVM "vm.machine=microvm;kernel.fragments=base.config,microvm.config,pmem.config"
+#define NO_PMEM                                                                           \
+	"vm.machine: microvm has no PCI, without which the kernel does not find the "     \
+	"memory of vm.scratch pmem; use q35 with pc.config in kernel.fragments"
 
 static void what_does_not_fit_is_refused(void)
 {
@@ -304,17 +337,27 @@ static void what_does_not_fit_is_refused(void)
 		  "host" },
 		{ "mode=exact;vm.scratch=virtio-blk",
 		  "vm.scratch: virtio-blk completes in host time, which exact mode must not see; use "
-		  "pmem" },
+		  "pmem, or auto" },
 		{ "mode=exact;vm.accel=kvm",
 		  "vm.accel: exact mode counts instructions, which only tcg can; use auto or tcg" },
 		{ "vm.boot_timeout_ms=9000;vm.timeout_ms=8000",
 		  "vm.boot_timeout_ms: 9000 is larger than vm.timeout_ms, 8000" },
-		{ "vm.machine=q35", "kernel.fragments: vm.machine q35 needs pc.config" },
+		{ "mode=exact;vm.scratch=none;workload.name=none", NULL },
+		{ "mode=exact;" MICROVM, NO_PMEM },
+		{ "mode=time;vm.scratch=pmem;" MICROVM, NO_PMEM },
+		{ "mode=exact;vm.machine=microvm;kernel.fragments=/my/own", NO_PMEM },
+		{ "mode=time;vm.scratch=virtio-blk;" MICROVM, NULL },
+		{ "mode=auto;" MICROVM, NULL }, /* known once the host is */
+		{ "mode=exact;vm.scratch=none;workload.name=none;" MICROVM, NULL },
+		{ "vm.machine=microvm", "kernel.fragments: vm.machine microvm needs microvm.config" },
+		{ "vm.machine=pc", NULL },
 		{ "vm.machine=pc;kernel.fragments=/my/own", NULL },
-		{ "vm.machine=q35;kernel.fragments=base.config,pc.config", NULL },
-		{ "kernel.fragments=base.config,pc.config",
-		  "kernel.fragments: vm.machine microvm needs microvm.config" },
-		{ "vm.scratch=pmem;kernel.fragments=base.config,microvm.config",
+		{ "kernel.fragments=base.config,pc.config", NULL },
+		{ "kernel.fragments=base.config,microvm.config",
+		  "kernel.fragments: vm.machine q35 needs pc.config" },
+		{ "vm.scratch=pmem;kernel.fragments=base.config,pc.config",
+		  "kernel.fragments: vm.scratch pmem needs pmem.config" },
+		{ "mode=exact;kernel.fragments=base.config,pc.config",
 		  "kernel.fragments: vm.scratch pmem needs pmem.config" },
 		{ "workload.name=nope",
 		  "workload.name: no workload 'nope'; there are trunc, none, fault" },
@@ -329,8 +372,8 @@ static void what_does_not_fit_is_refused(void)
 		  "metric: without stage 2 nothing is truncated, so trunc_ns does not exist; name a "
 		  "metric" },
 		{ "workload.params.stages=1;metric=read_ns", NULL },
-		{ "decision.calibration_boots=5;decision.calibration_boots_max=4",
-		  "decision.calibration_boots: 5 is larger than decision.calibration_boots_max, 4" },
+		{ "decision.calibration_boots=6;decision.calibration_boots_max=4",
+		  "decision.calibration_boots: 6 is larger than decision.calibration_boots_max, 4" },
 		{ "decision.commit_boots_min=5;decision.commit_boots_max=4",
 		  "decision.commit_boots_min: 5 is larger than decision.commit_boots_max, 4" },
 		{ "decision.calibration_boots=2;decision.calibration_boots_max=2",
@@ -389,7 +432,8 @@ static void hash_follows_the_measurement(void)
 		{ "mode", "exact", true },
 		{ "metric", "read_ns", true },
 		{ "vm.accel", "tcg", true },
-		{ "vm.machine", "q35", true },
+		{ "vm.machine", "pc", true },
+		{ "decision.force", "true", false },
 		{ "vm.memory_mib", "129", true },
 		{ "vm.vcpus", "2", true },
 		{ "vm.scratch", "pmem", true },

@@ -32,10 +32,10 @@ static const struct kb_event samples[] = {
 
 static void spit(const char *text, size_t len)
 {
-	struct kb_error err;
+	FILE *out = fopen(file, "w");
 
-	if (kb_write_file_atomic(file, text, len, &err))
-		ok(false, "cannot prepare: %s", err.message);
+	if (!out || fwrite(text, 1, len, out) != len || fclose(out))
+		ok(false, "cannot prepare %s", file);
 }
 
 static void slurp(char **text, size_t *len)
@@ -284,9 +284,11 @@ static void missing_files_are_errors(void)
 
 int main(void)
 {
-	char template[] = "/tmp/kb-test-journal-XXXXXX";
+	/* thousands of small files, each synced: in memory where there is such a place */
+	bool has_shm = access("/dev/shm", W_OK) == 0;
+	char in_memory[] = "/dev/shm/kb-test-journal-XXXXXX", in_tmp[] = "/tmp/kb-test-journal-XXXXXX";
 
-	dir = mkdtemp(template);
+	dir = mkdtemp(has_shm ? in_memory : in_tmp);
 	if (!dir)
 		return 99;
 	file = kb_path_join(dir, "journal.jsonl");

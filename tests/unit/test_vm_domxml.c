@@ -56,7 +56,9 @@ static void domains_are_as_before(void)
 	struct kb_boot_request req = base_request();
 	struct kb_domxml_spec spec = spec_of(&req);
 
+	spec.rom_path = "/usr/share/qemu/qboot.rom";
 	compare(&spec, "q35-exact");
+	spec.rom_path = NULL;
 	spec.uuid = "11111111-2222-4333-8444-555555555555";
 	spec.emulator = NULL;
 	spec.controller_pid = 0;
