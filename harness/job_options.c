@@ -230,7 +230,7 @@ int job_put_text(struct kb_job *job, const struct job_option *o, const char *val
 	if (value)
 		r = o->type == JOB_CHOICE ? check_choice(o, value, err)
 					  : job_check_text(o->key, value, err);
-	if (!r && o->required && !*value)
+	if (!r && o->required && value && !*value)
 		r = kb_error_set(err, KB_ECONFIG, "%s: must not be empty", o->key);
 	if (r)
 		return r;

@@ -200,7 +200,7 @@ static bool is_choice(const char *choices, const char *value)
 static int resolve_value(const struct param *p, const char *what, const char *value,
 			 uint64_t memory_bytes, char **ret_value, struct kb_error *err)
 {
-	uint64_t number;
+	uint64_t number = 0;
 	int r = 0;
 
 	switch (p->type) {

@@ -46,21 +46,27 @@ static struct server start(struct kb_bridge b)
 	return s;
 }
 
-/* @return the exit status, or -1 when it does not end */
+/* Waits with the port still open and quiet: nothing but its own clock ends the bridge.
+ * @return the exit status, or -1 when it does not end */
 static int finish(struct server *s)
 {
-	int status = -1;
+	int status = -1, result = -1;
+	pid_t got = 0;
 
+	for (int i = 0; i < PATIENCE_MS / 10 && got != s->pid; i++) {
+		got = waitpid(s->pid, &status, WNOHANG);
+		if (got != s->pid)
+			kb_util_sleep_ms(10);
+	}
+	if (got == s->pid) {
+		result = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	} else {
+		kill(s->pid, SIGKILL);
+		waitpid(s->pid, &status, 0);
+	}
 	if (s->host >= 0)
 		close(s->host);
-	for (int i = 0; i < PATIENCE_MS / 10; i++) {
-		if (waitpid(s->pid, &status, WNOHANG) == s->pid)
-			return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-		kb_util_sleep_ms(10);
-	}
-	kill(s->pid, SIGKILL);
-	waitpid(s->pid, &status, 0);
-	return -1;
+	return result;
 }
 
 static void send_text(int fd, const char *text)
@@ -181,6 +187,16 @@ static void hang_up(struct kb_bridge b, const char *what)
 	       what);
 }
 
+static void quiet_port(struct kb_bridge b, const char *what)
+{
+	b.argv = cat;
+	b.deadline_ns = kb_util_mono_ns() + UINT64_C(200000000);
+	struct server s = start(b);
+
+	is_int(finish(&s), 10 + KB_BRIDGE_DEADLINE,
+	       "%s: the deadline passes on a quiet port", what);
+}
+
 /* More than any buffer on the way holds, in both directions at once. */
 static void bulk(struct kb_bridge b, const char *what)
 {
@@ -244,6 +260,7 @@ int main(void)
 		rest_after_go(kinds[i].b, kinds[i].what);
 		program_ends(kinds[i].b, kinds[i].what);
 		hang_up(kinds[i].b, kinds[i].what);
+		quiet_port(kinds[i].b, kinds[i].what);
 		bulk(kinds[i].b, kinds[i].what);
 	}
 	is_int(kb_bridge_open_port("org.kbisect.no-such-port"), -1,
