@@ -65,8 +65,8 @@ void kb_dag_mark_ancestors(const struct kb_dag *dag, uint32_t node, uint8_t *mar
 	assert(node < dag->node_count);
 
 	/*
-	 * Marks of others may already be there without their ancestors', so they can't say
-	 * where to stop: a bitmap of our own does.
+	 * Marks of others may already be there without their ancestors', so they can't
+	 * say where to stop: a bitmap of our own does.
 	 */
 	KB_AUTO_FREE uint8_t *reached = kb_calloc(node + (size_t)1, 1);
 

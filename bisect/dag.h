@@ -13,7 +13,7 @@
 struct kb_dag {
 	uint32_t node_count;
 	uint32_t *parent_start; /* owned; node_count + 1 entries; parents of n are */
-	uint32_t *parents;      /* owned; parents[parent_start[n] .. parent_start[n + 1]) */
+	uint32_t *parents; /* owned; parents[parent_start[n] .. parent_start[n + 1]) */
 	size_t parent_cap;
 	uint32_t node_cap;
 };
@@ -22,8 +22,8 @@ void kb_dag_init(struct kb_dag *dag);
 void kb_dag_free(struct kb_dag *dag);
 
 /**
- * Appends a node. @param parents numbers of nodes added earlier (asserted), in git's order;
- * parents outside the graph are left out by the caller.
+ * Appends a node. @param parents numbers of nodes added earlier (asserted), in git's
+ * order; parents outside the graph are left out by the caller.
  * @return the new node's number
  */
 uint32_t kb_dag_add(struct kb_dag *dag, const uint32_t *parents, uint32_t count);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A commit's value as a test is min(reach, rest): reach candidates are its ancestors or
- * itself, rest = all - reach are left when it proves good. Counting reach exactly for every
- * merge is what makes `git bisect` slow (candidates x merges). Here reach is only bracketed,
- * low <= reach <= high, by what a node shares with its neighbours; then the nodes that could
- * still beat the best known value are counted exactly, 64 at a time, in one sweep over the
- * graph, each result tightening the brackets of all its ancestors and descendants.
+ * itself, rest = all - reach are left when it proves good. Counting reach exactly for
+ * every merge is what makes `git bisect` slow (candidates x merges). Here reach is only
+ * bracketed, low <= reach <= high, by what a node shares with its neighbours; then the
+ * nodes that could still beat the best known value are counted exactly, 64 at a time, in
+ * one sweep over the graph, each result tightening the brackets of all its ancestors and
+ * descendants.
  */
 #include "bisect/pick.h"
 
@@ -17,20 +18,21 @@
 
 #define NONE UINT32_MAX
 #define BATCH 64 /* nodes counted in one sweep: the bits of a word */
-/* git is content with an approximate half above this; up to it we can agree commit by commit */
+/* git is content with an approximate half above this; up to it we can agree commit by
+ * commit */
 #define TIES_MATTER_MAX 1024
 
 /* The candidates renumbered 0..count - 1, still in topological order. */
 struct graph {
 	uint32_t count;
-	uint32_t total;   /* candidates that count: the sum of weight */
-	uint32_t *nodes;  /* owned; number in the caller's DAG */
-	uint32_t *start;  /* owned; as in struct kb_dag */
+	uint32_t total;	 /* candidates that count: the sum of weight */
+	uint32_t *nodes; /* owned; number in the caller's DAG */
+	uint32_t *start; /* owned; as in struct kb_dag */
 	uint32_t *parents;
-	uint8_t *weight;  /* owned; 1 when the node counts (touches the paths) */
+	uint8_t *weight; /* owned; 1 when the node counts (touches the paths) */
 	uint8_t *testable;
 	uint32_t *low, *high; /* owned; brackets of reach */
-	uint64_t *bits;       /* owned; scratch of a sweep */
+	uint64_t *bits;	      /* owned; scratch of a sweep */
 };
 
 static void graph_free(struct graph *g)
@@ -87,9 +89,11 @@ static void graph_build(struct graph *g, const struct kb_dag *dag, uint32_t bad,
 		local[n] = count;
 		g->nodes[count] = n;
 		g->weight[count] = !interesting || interesting[n];
-		g->testable[count] = g->weight[count] && n != bad && !(skipped && skipped[n]);
+		g->testable[count] =
+			g->weight[count] && n != bad && !(skipped && skipped[n]);
 		g->total += g->weight[count];
-		for (uint32_t i = dag->parent_start[n]; i < dag->parent_start[n + 1]; i++) {
+		for (uint32_t i = dag->parent_start[n]; i < dag->parent_start[n + 1];
+		     i++) {
 			if (in[dag->parents[i]])
 				g->parents[used++] = local[dag->parents[i]];
 		}
@@ -183,7 +187,8 @@ static void count_batch(struct graph *g, const uint32_t *query, uint32_t query_c
 {
 	/* Bit-sliced counters: digit d of all 64 counts lives in the word digit[d]. */
 	uint64_t digit[32] = {0};
-	uint32_t from = query[query_count - 1]; /* ascending: nothing above can be reached */
+	uint32_t from =
+		query[query_count - 1]; /* ascending: nothing above can be reached */
 
 	memset(g->bits, 0, ((size_t)from + 1) * sizeof(*g->bits));
 	for (uint32_t q = 0; q < query_count; q++)
@@ -237,9 +242,9 @@ static bool is_open(const struct graph *g, uint32_t n, uint32_t best)
 }
 
 /*
- * The largest value among the testable nodes. Each round counts a sample, evenly spread in
- * topological order, of the nodes that could beat the best: along a line of history reach
- * only grows, so that a sample of 64 leaves about a 64th of the line in doubt.
+ * The largest value among the testable nodes. Each round counts a sample, evenly spread
+ * in topological order, of the nodes that could beat the best: along a line of history
+ * reach only grows, so that a sample of 64 leaves about a 64th of the line in doubt.
  */
 static uint32_t best_value(struct graph *g, const uint8_t *testable)
 {
@@ -258,7 +263,8 @@ static uint32_t best_value(struct graph *g, const uint8_t *testable)
 			return best;
 		query_count = min_u32(open_count, BATCH);
 		for (uint32_t q = 0; q < query_count; q++)
-			query[q] = open[(uint64_t)open_count * (2 * q + 1) / (2 * query_count)];
+			query[q] = open[(uint64_t)open_count * (2 * q + 1) /
+					(2 * query_count)];
 		count_batch(g, query, query_count);
 	}
 }
@@ -268,7 +274,8 @@ static uint32_t *distances(const struct graph *g, const uint8_t *skipped)
 {
 	KB_AUTO_FREE uint32_t *child_start =
 		kb_calloc((size_t)g->count + 2, sizeof(*child_start));
-	KB_AUTO_FREE uint32_t *children = kb_calloc(g->start[g->count], sizeof(*children));
+	KB_AUTO_FREE uint32_t *children =
+		kb_calloc(g->start[g->count], sizeof(*children));
 	KB_AUTO_FREE uint32_t *queue = kb_calloc(g->count, sizeof(*queue));
 	uint32_t *distance = kb_calloc(g->count, sizeof(*distance));
 	uint32_t head = 0, tail = 0;
@@ -305,9 +312,9 @@ static uint32_t *distances(const struct graph *g, const uint8_t *skipped)
 }
 
 /*
- * Among equals the order is git's, so that both ask for the same commit wherever git looks
- * for the best at all: of clean halves the first merge, else the first commit with a parent
- * among the candidates; otherwise the first.
+ * Among equals the order is git's, so that both ask for the same commit wherever git
+ * looks for the best at all: of clean halves the first merge, else the first commit with
+ * a parent among the candidates; otherwise the first.
  */
 static uint32_t first_of_value(const struct graph *g, uint32_t value)
 {
@@ -350,7 +357,8 @@ static uint32_t away_from_skipped(const struct graph *g, uint32_t value,
 	return chosen;
 }
 
-/* git's estimate: the tests still to come after this one, were every test a clean half. */
+/* git's estimate: the tests still to come after this one, were every test a clean half.
+ */
 static uint32_t estimate_steps(uint32_t candidates)
 {
 	uint32_t log = 0;
@@ -374,8 +382,9 @@ static uint32_t best_value_with_skipped(struct graph *g, const uint8_t *skipped)
 	return best_value(g, any);
 }
 
-struct kb_pick kb_pick_next(const struct kb_dag *dag, uint32_t bad, const uint8_t *excluded,
-			    const uint8_t *skipped, const uint8_t *interesting)
+struct kb_pick kb_pick_next(const struct kb_dag *dag, uint32_t bad,
+			    const uint8_t *excluded, const uint8_t *skipped,
+			    const uint8_t *interesting)
 {
 	KB_AUTO(graph_free) struct graph g = {0};
 	struct kb_pick pick = {.node = NONE};
@@ -391,7 +400,8 @@ struct kb_pick kb_pick_next(const struct kb_dag *dag, uint32_t bad, const uint8_
 	bracket(&g);
 	value = best_value(&g, g.testable);
 	if (value == 0) {
-		/* With two candidates, the older one would tell: it must have been skipped. */
+		/* With two candidates, the older one would tell: it must have been
+		 * skipped. */
 		pick.only_skipped = true;
 		return pick;
 	}

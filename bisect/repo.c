@@ -20,7 +20,8 @@ int kb_oid_to_git(const struct kb_oid *oid, git_oid *ret_id, struct kb_error *er
 {
 	if (strnlen(oid->hex, sizeof(oid->hex)) != KB_OID_HEX_LEN ||
 	    git_oid_fromstr(ret_id, oid->hex))
-		return kb_error_set(err, KB_EREPO, "'%.40s' is not a full commit id", oid->hex);
+		return kb_error_set(err, KB_EREPO, "'%.40s' is not a full commit id",
+				    oid->hex);
 	return 0;
 }
 
@@ -50,12 +51,14 @@ static char *without_trailing_slash(const char *path)
 static int open_failed(const char *path, int code, struct kb_error *err)
 {
 	if (code == GIT_ENOTFOUND)
-		return kb_error_set(err, KB_EREPO, "no git repository at or above %s", path);
+		return kb_error_set(err, KB_EREPO, "no git repository at or above %s",
+				    path);
 	if (code == GIT_EOWNER)
-		return kb_error_set(err, KB_EREPO,
-				    "the repository at %s belongs to another user; if you trust "
-				    "it: git config --global --add safe.directory %s",
-				    path, path);
+		return kb_error_set(
+			err, KB_EREPO,
+			"the repository at %s belongs to another user; if you trust "
+			"it: git config --global --add safe.directory %s",
+			path, path);
 	return kb_repo_git_error(err, "can't open the repository at %s", path);
 }
 
@@ -79,7 +82,8 @@ int kb_repo_open(const char *path, struct kb_repo **ret_repo, struct kb_error *e
 	work_dir = git_repository_workdir(repo->git);
 	repo->git_dir = without_trailing_slash(git_repository_commondir(repo->git));
 	repo->worktree_git_dir = without_trailing_slash(git_repository_path(repo->git));
-	repo->name = work_dir ? without_trailing_slash(work_dir) : kb_strdup(repo->git_dir);
+	repo->name =
+		work_dir ? without_trailing_slash(work_dir) : kb_strdup(repo->git_dir);
 	code = kb_commits_init(&repo->commits, repo->git_dir, err);
 	if (code) {
 		kb_repo_free(repo);
@@ -120,23 +124,27 @@ int kb_repo_resolve(struct kb_repo *repo, const char *spec, struct kb_oid *ret_c
 	int code = git_revparse_single(&found, repo->git, spec), r = 0;
 
 	if (code == GIT_EAMBIGUOUS)
-		r = kb_error_set(err, KB_EREPO,
-				 "revision '%s' is ambiguous in %s: give more digits or a full "
-				 "name such as refs/tags/%s",
-				 spec, repo->name, spec);
+		r = kb_error_set(
+			err, KB_EREPO,
+			"revision '%s' is ambiguous in %s: give more digits or a full "
+			"name such as refs/tags/%s",
+			spec, repo->name, spec);
 	else if (code == GIT_EINVALIDSPEC)
-		r = kb_error_set(err, KB_EREPO,
-				 "'%s' is not a revision; name one commit, e.g. v6.1, a branch or "
-				 "an id",
-				 spec);
+		r = kb_error_set(
+			err, KB_EREPO,
+			"'%s' is not a revision; name one commit, e.g. v6.1, a branch or "
+			"an id",
+			spec);
 	else if (code)
-		r = kb_error_set(err, KB_EREPO,
-				 "revision '%s' not found in %s; is the tag or branch fetched? "
-				 "(git fetch --tags)",
-				 spec, repo->name);
+		r = kb_error_set(
+			err, KB_EREPO,
+			"revision '%s' not found in %s; is the tag or branch fetched? "
+			"(git fetch --tags)",
+			spec, repo->name);
 	else if (git_object_peel(&commit, found, GIT_OBJECT_COMMIT))
-		r = kb_error_set(err, KB_EREPO, "revision '%s' in %s is a %s, not a commit", spec,
-				 repo->name, git_object_type2string(git_object_type(found)));
+		r = kb_error_set(
+			err, KB_EREPO, "revision '%s' in %s is a %s, not a commit", spec,
+			repo->name, git_object_type2string(git_object_type(found)));
 	else
 		kb_oid_from_git(git_object_id(commit), ret_commit);
 	git_object_free(commit);
@@ -164,8 +172,8 @@ int kb_repo_subject(struct kb_repo *repo, const struct kb_oid *commit, char **re
 	if (r)
 		return r;
 	const char *summary = git_commit_summary(found);
-	char *text = kb_str_sanitize(summary ? summary : "", summary ? strlen(summary) : 0,
-				     SUBJECT_MAX_BYTES);
+	char *text = kb_str_sanitize(summary ? summary : "",
+				     summary ? strlen(summary) : 0, SUBJECT_MAX_BYTES);
 	/* Reports are lines and columns. */
 	for (char *p = text; *p; p++) {
 		if (*p == '\t' || *p == '\n')
@@ -176,8 +184,8 @@ int kb_repo_subject(struct kb_repo *repo, const struct kb_oid *commit, char **re
 	return 0;
 }
 
-int kb_repo_tree(struct kb_repo *repo, const struct kb_oid *commit, struct kb_oid *ret_tree,
-		 struct kb_error *err)
+int kb_repo_tree(struct kb_repo *repo, const struct kb_oid *commit,
+		 struct kb_oid *ret_tree, struct kb_error *err)
 {
 	uint32_t number;
 	int r = kb_commits_get(repo, commit, &number, err);
@@ -233,16 +241,16 @@ int kb_repo_merge_bases_many(struct kb_repo *repo, const struct kb_oid *one,
 	for (size_t i = 0; i < other_count && !r; i++)
 		r = kb_commits_get(repo, &others[i], &numbers[i], err);
 	if (!r)
-		r = kb_commits_bases(repo, number, numbers, other_count, &bases, &count, NULL,
-				     err);
+		r = kb_commits_bases(repo, number, numbers, other_count, &bases, &count,
+				     NULL, err);
 	if (r)
 		return r;
 	if (count == 0)
-		return kb_error_set(err, KB_EREPO,
-				    "%.12s and %.12s have no common history in %s; is the clone "
-				    "shallow? (git fetch --unshallow)",
-				    one->hex, other_count ? others[0].hex : "nothing",
-				    repo->name);
+		return kb_error_set(
+			err, KB_EREPO,
+			"%.12s and %.12s have no common history in %s; is the clone "
+			"shallow? (git fetch --unshallow)",
+			one->hex, other_count ? others[0].hex : "nothing", repo->name);
 
 	struct kb_oid *oids = kb_calloc(count, sizeof(*oids));
 	for (size_t i = 0; i < count; i++)
@@ -252,8 +260,9 @@ int kb_repo_merge_bases_many(struct kb_repo *repo, const struct kb_oid *one,
 	return 0;
 }
 
-int kb_repo_merge_bases(struct kb_repo *repo, const struct kb_oid *a, const struct kb_oid *b,
-			struct kb_oid **ret_bases, size_t *ret_count, struct kb_error *err)
+int kb_repo_merge_bases(struct kb_repo *repo, const struct kb_oid *a,
+			const struct kb_oid *b, struct kb_oid **ret_bases,
+			size_t *ret_count, struct kb_error *err)
 {
 	return kb_repo_merge_bases_many(repo, a, b, 1, ret_bases, ret_count, err);
 }
@@ -277,7 +286,8 @@ int kb_repo_read_file(struct kb_repo *repo, const struct kb_oid *commit, const c
 		*ret_data = NULL;
 		*ret_len = 0;
 	} else if (code || git_blob_lookup(&blob, repo->git, git_tree_entry_id(entry))) {
-		r = kb_repo_git_error(err, "can't read %s of commit %s", path, commit->hex);
+		r = kb_repo_git_error(err, "can't read %s of commit %s", path,
+				      commit->hex);
 	} else {
 		size_t len = (size_t)git_blob_rawsize(blob);
 		char *data = kb_malloc(len + 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The libgit2 adapter: the only module that includes git2.h. It reads the user's repository
- * and never writes into it.
+ * The libgit2 adapter: the only module that includes git2.h. It reads the user's
+ * repository and never writes into it.
  */
 #ifndef KB_BISECT_REPO_H
 #define KB_BISECT_REPO_H
@@ -34,7 +34,8 @@ const char *kb_repo_git_dir(const struct kb_repo *repo);
 /** The git folder of this very worktree (holds HEAD and BISECT_LOG); borrowed. */
 const char *kb_repo_worktree_git_dir(const struct kb_repo *repo);
 
-/** Any revision spec -> commit (tags peeled). Errors: KB_EREPO, naming the spec and the fix. */
+/** Any revision spec -> commit (tags peeled). Errors: KB_EREPO, naming the spec and the
+ * fix. */
 int kb_repo_resolve(struct kb_repo *repo, const char *spec, struct kb_oid *ret_commit,
 		    struct kb_error *err);
 
@@ -43,19 +44,22 @@ int kb_repo_subject(struct kb_repo *repo, const struct kb_oid *commit, char **re
 		    struct kb_error *err);
 
 /** Tree id of a commit. */
-int kb_repo_tree(struct kb_repo *repo, const struct kb_oid *commit, struct kb_oid *ret_tree,
-		 struct kb_error *err);
+int kb_repo_tree(struct kb_repo *repo, const struct kb_oid *commit,
+		 struct kb_oid *ret_tree, struct kb_error *err);
 
 /** *ret_count parents into *ret_parents (owned by the caller, free()). */
 int kb_repo_parents(struct kb_repo *repo, const struct kb_oid *commit,
 		    struct kb_oid **ret_parents, size_t *ret_count, struct kb_error *err);
 
-bool kb_repo_is_ancestor(struct kb_repo *repo, const struct kb_oid *ancestor,
-			 const struct kb_oid *descendant); /* a commit is its own ancestor */
+bool kb_repo_is_ancestor(
+	struct kb_repo *repo, const struct kb_oid *ancestor,
+	const struct kb_oid *descendant); /* a commit is its own ancestor */
 
-/** Best common ancestors (may be several, criss-cross). Errors: KB_EREPO when unrelated. */
-int kb_repo_merge_bases(struct kb_repo *repo, const struct kb_oid *a, const struct kb_oid *b,
-			struct kb_oid **ret_bases, size_t *ret_count, struct kb_error *err);
+/** Best common ancestors (may be several, criss-cross). Errors: KB_EREPO when unrelated.
+ */
+int kb_repo_merge_bases(struct kb_repo *repo, const struct kb_oid *a,
+			const struct kb_oid *b, struct kb_oid **ret_bases,
+			size_t *ret_count, struct kb_error *err);
 
 /**
  * Best common ancestors of `one` and a supposed merge of all the others: what has to be
@@ -69,10 +73,10 @@ int kb_repo_merge_bases_many(struct kb_repo *repo, const struct kb_oid *one,
 
 /* The range of a bisection: candidates and what is needed to speak about them. */
 struct kb_range {
-	struct kb_dag dag;       /* candidates only; the bad commit is the last node */
-	struct kb_oid *oids;     /* owned; dag.node_count entries */
-	uint8_t *interesting;    /* owned; node_count bytes; NULL without paths */
-	uint32_t bad;            /* node of the bad commit */
+	struct kb_dag dag;    /* candidates only; the bad commit is the last node */
+	struct kb_oid *oids;  /* owned; dag.node_count entries */
+	uint8_t *interesting; /* owned; node_count bytes; NULL without paths */
+	uint32_t bad;	      /* node of the bad commit */
 };
 
 void kb_range_init(struct kb_range *range);
@@ -89,12 +93,12 @@ struct kb_range_spec {
 };
 
 /**
- * ancestors(bad) minus ancestors(goods). With first_parent only first parents are followed.
- * Path limiting follows `git bisect -- PATH` (a merge counts only when it differs from every
- * parent, history simplification as rev-list does for bisect): the DAG then holds the
- * simplified parents, and the bad commit is in it even when it does not count.
- * Errors: KB_EREPO: equal endpoints; reversed ones (bad is an ancestor of good); unrelated;
- * no commit touches the paths.
+ * ancestors(bad) minus ancestors(goods). With first_parent only first parents are
+ * followed. Path limiting follows `git bisect -- PATH` (a merge counts only when it
+ * differs from every parent, history simplification as rev-list does for bisect): the DAG
+ * then holds the simplified parents, and the bad commit is in it even when it does not
+ * count. Errors: KB_EREPO: equal endpoints; reversed ones (bad is an ancestor of good);
+ * unrelated; no commit touches the paths.
  * @ret_range initialized and empty on entry
  */
 int kb_repo_range(struct kb_repo *repo, const struct kb_range_spec *spec,

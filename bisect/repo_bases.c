@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Merge bases by painting: ancestors of one side get one colour, of the other side another;
- * where the colours meet is a common ancestor, and whatever lies below it is stale. Dates
- * only choose the order: the walk ends when nothing but stale commits is left, whatever the
- * clocks said.
+ * Merge bases by painting: ancestors of one side get one colour, of the other side
+ * another; where the colours meet is a common ancestor, and whatever lies below it is
+ * stale. Dates only choose the order: the walk ends when nothing but stale commits is
+ * left, whatever the clocks said.
  */
 #include <stdlib.h>
 
@@ -15,8 +15,8 @@ enum { ONE = 1, OTHER = 2, STALE = 4, RESULT = 8, QUEUED = 16 };
 struct painting {
 	struct kb_repo *repo;
 	struct kb_queue queue;
-	size_t fresh;            /* queued commits that are not stale */
-	uint32_t *bases;         /* owned */
+	size_t fresh;	 /* queued commits that are not stale */
+	uint32_t *bases; /* owned */
 	size_t base_count, base_cap;
 };
 
@@ -26,7 +26,8 @@ static void painting_free(struct painting *p)
 	free(p->bases);
 }
 
-static int paint(struct painting *p, uint32_t number, uint32_t colours, struct kb_error *err)
+static int paint(struct painting *p, uint32_t number, uint32_t colours,
+		 struct kb_error *err)
 {
 	int r = kb_commits_load(p->repo, number, err);
 	if (r)
@@ -93,14 +94,14 @@ static int paint_all(struct painting *p, uint32_t one, const uint32_t *others,
 static int drop_redundant(struct kb_repo *repo, uint32_t *bases, size_t *count,
 			  struct kb_error *err)
 {
-	for (size_t i = 0; i < *count && *count > 1;) {
+	for (size_t i = 0; i<*count && * count> 1;) {
 		bool is_ancestor = false;
 		uint32_t base = bases[i];
 		int r;
 
 		bases[i] = bases[*count - 1];
-		r = kb_commits_bases(repo, base, bases, *count - 1, NULL, NULL, &is_ancestor,
-				     err);
+		r = kb_commits_bases(repo, base, bases, *count - 1, NULL, NULL,
+				     &is_ancestor, err);
 		if (r)
 			return r;
 		if (is_ancestor) {

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The kernel source as plain files, for building. git_checkout_tree() is not used: it wants
- * an index, looks at attributes and filters, and trusts names less than it trusts links.
+ * The kernel source as plain files, for building. git_checkout_tree() is not used: it
+ * wants an index, looks at attributes and filters, and trusts names less than it trusts
+ * links.
  *
- * What the last call left is remembered as a tree id. Then only the difference between two
- * trees is written. The memory is taken back before the first change and given again after
- * the last one, and it does not outlive a reboot, after which files may be lost that were
- * written but never reached the disk. Without it every file is compared with its hash.
+ * What the last call left is remembered as a tree id. Then only the difference between
+ * two trees is written. The memory is taken back before the first change and given again
+ * after the last one, and it does not outlive a reboot, after which files may be lost
+ * that were written but never reached the disk. Without it every file is compared with
+ * its hash.
  *
- * Names in trees come from other people. Each folder is opened from its parent's descriptor
- * without following links, so nothing outside of `dir` can be reached through them.
+ * Names in trees come from other people. Each folder is opened from its parent's
+ * descriptor without following links, so nothing outside of `dir` can be reached through
+ * them.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -32,7 +35,8 @@
 
 struct checkout {
 	struct kb_repo *repo;
-	struct kb_str path; /* of the folder at work, "" or ending in '/', below dir; for errors */
+	struct kb_str path; /* of the folder at work, "" or ending in '/', below dir; for
+			       errors */
 	const char *dir;
 	uint64_t changed;
 	struct kb_error *err;
@@ -97,7 +101,8 @@ static int remove_entry(struct checkout *c, int parent, const char *name, int de
 	if (errno != EISDIR && errno != EPERM)
 		return failed(c, "remove", name);
 	if (depth > DEPTH_MAX)
-		return kb_error_set(c->err, KB_EIO, "folders nested too deeply in %s", c->dir);
+		return kb_error_set(c->err, KB_EIO, "folders nested too deeply in %s",
+				    c->dir);
 	fd = open_folder(parent, name);
 	folder = fd < 0 ? NULL : fdopendir(fd);
 	if (!folder) {
@@ -117,8 +122,9 @@ static int remove_entry(struct checkout *c, int parent, const char *name, int de
 static int write_regular(struct checkout *c, int parent, const char *name, bool is_exec,
 			 const void *data, size_t len)
 {
-	int fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-			is_exec ? 0777 : 0666);
+	int fd =
+		openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		       is_exec ? 0777 : 0666);
 	struct kb_error cause;
 
 	if (fd < 0)
@@ -134,13 +140,14 @@ static int write_regular(struct checkout *c, int parent, const char *name, bool 
 	return 0;
 }
 
-static int write_link(struct checkout *c, int parent, const char *name, const char *target,
-		      size_t len)
+static int write_link(struct checkout *c, int parent, const char *name,
+		      const char *target, size_t len)
 {
 	KB_AUTO_FREE char *text = kb_strndup(target ? target : "", len);
 
 	if (len == 0 || strlen(text) != len || len >= PATH_MAX)
-		return kb_error_set(c->err, KB_EREPO, "link %s%s has an impossible target",
+		return kb_error_set(c->err, KB_EREPO,
+				    "link %s%s has an impossible target",
 				    kb_str_get(&c->path), name);
 	if (symlinkat(text, parent, name))
 		return failed(c, "create", name);
@@ -158,7 +165,8 @@ static int write_blob(struct checkout *c, int parent, const git_tree_entry *entr
 	if (r)
 		return r;
 	if (git_odb_read(&object, c->repo->odb, git_tree_entry_id(entry)))
-		return kb_repo_git_error(c->err, "can't read %s%s", kb_str_get(&c->path), name);
+		return kb_repo_git_error(c->err, "can't read %s%s", kb_str_get(&c->path),
+					 name);
 
 	const void *data = git_odb_object_data(object);
 	size_t len = git_odb_object_size(object);
@@ -168,15 +176,16 @@ static int write_blob(struct checkout *c, int parent, const git_tree_entry *entr
 	else if (mode == GIT_FILEMODE_LINK)
 		r = write_link(c, parent, name, data, len);
 	else
-		r = write_regular(c, parent, name, mode == GIT_FILEMODE_BLOB_EXECUTABLE, data,
-				  len);
+		r = write_regular(c, parent, name, mode == GIT_FILEMODE_BLOB_EXECUTABLE,
+				  data, len);
 	git_odb_object_free(object);
 	if (!r)
 		c->changed = changed + 1; /* a file replaced is one change */
 	return r;
 }
 
-/* The id that the file or link would have as a blob; false when it can't be read as one. */
+/* The id that the file or link would have as a blob; false when it can't be read as one.
+ */
 static bool hash_of(int parent, const char *name, const struct stat *st, git_oid *ret_id)
 {
 	size_t len = (size_t)st->st_size, got = 0;
@@ -186,7 +195,8 @@ static bool hash_of(int parent, const char *name, const struct stat *st, git_oid
 	if (S_ISLNK(st->st_mode)) {
 		ssize_t n = readlinkat(parent, name, data, len + 1);
 
-		return n == st->st_size && !git_odb_hash(ret_id, data, len, GIT_OBJECT_BLOB);
+		return n == st->st_size &&
+		       !git_odb_hash(ret_id, data, len, GIT_OBJECT_BLOB);
 	}
 	fd = openat(parent, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	while (fd >= 0 && got <= len) {
@@ -222,8 +232,8 @@ static int verify_blob(struct checkout *c, int parent, const git_tree_entry *ent
 	return 0;
 }
 
-static int sync_tree(struct checkout *c, int fd, const git_oid *old_id, const git_oid *new_id,
-		     int depth);
+static int sync_tree(struct checkout *c, int fd, const git_oid *old_id,
+		     const git_oid *new_id, int depth);
 
 /* A submodule is an empty folder, as in a clone that has none of them. */
 static int sync_folder(struct checkout *c, int parent, const git_tree_entry *entry,
@@ -250,7 +260,8 @@ static int sync_folder(struct checkout *c, int parent, const git_tree_entry *ent
 			return failed(c, "open", name);
 	}
 	mark = enter(c, name);
-	r = sync_tree(c, fd, old_id, is_submodule ? NULL : git_tree_entry_id(entry), depth + 1);
+	r = sync_tree(c, fd, old_id, is_submodule ? NULL : git_tree_entry_id(entry),
+		      depth + 1);
 	leave(c, mark);
 	return r;
 }
@@ -276,7 +287,8 @@ static int sync_entry(struct checkout *c, int fd, const git_tree *old, bool is_t
 	const git_oid *old_id = NULL;
 
 	if (!is_safe_name(name))
-		return kb_error_set(c->err, KB_EREPO, "refusing the file name '%s%s' in %s: it could reach "
+		return kb_error_set(c->err, KB_EREPO,
+				    "refusing the file name '%s%s' in %s: it could reach "
 				    "outside of the checkout",
 				    kb_str_get(&c->path), name, c->repo->name);
 	if (is_trusted && same_entry(before, entry))
@@ -289,7 +301,8 @@ static int sync_entry(struct checkout *c, int fd, const git_tree *old, bool is_t
 	return is_trusted ? write_blob(c, fd, entry) : verify_blob(c, fd, entry);
 }
 
-/* Names that are in the old tree, or on disk when there is none to trust, but not wanted. */
+/* Names that are in the old tree, or on disk when there is none to trust, but not wanted.
+ */
 static int remove_vanished(struct checkout *c, int fd, const git_tree *old,
 			   const git_tree *wanted)
 {
@@ -300,7 +313,8 @@ static int remove_vanished(struct checkout *c, int fd, const git_tree *old,
 	for (size_t i = 0; old && !r && i < git_tree_entrycount(old); i++) {
 		const char *name = git_tree_entry_name(git_tree_entry_byindex(old, i));
 
-		if (is_safe_name(name) && !(wanted && git_tree_entry_byname(wanted, name)))
+		if (is_safe_name(name) &&
+		    !(wanted && git_tree_entry_byname(wanted, name)))
 			r = remove_entry(c, fd, name, 0);
 	}
 	if (old || r)
@@ -324,8 +338,8 @@ static int remove_vanished(struct checkout *c, int fd, const git_tree *old,
  * @param old_id what the folder is known to hold; NULL: nothing is known
  * @param new_id what it shall hold; NULL: nothing
  */
-static int sync_tree(struct checkout *c, int fd, const git_oid *old_id, const git_oid *new_id,
-		     int depth)
+static int sync_tree(struct checkout *c, int fd, const git_oid *old_id,
+		     const git_oid *new_id, int depth)
 {
 	KB_AUTO(free_tree) git_tree *old = NULL;
 	KB_AUTO(free_tree) git_tree *wanted = NULL;
@@ -335,8 +349,8 @@ static int sync_tree(struct checkout *c, int fd, const git_oid *old_id, const gi
 		return kb_error_set(c->err, KB_EREPO, "folders nested too deeply in %s",
 				    c->repo->name);
 	if (kb_interrupted())
-		return kb_error_set(c->err, KB_EINTERRUPTED, "interrupted while writing %s",
-				    c->dir);
+		return kb_error_set(c->err, KB_EINTERRUPTED,
+				    "interrupted while writing %s", c->dir);
 	/* An old tree that was pruned since only means that nothing is known. */
 	if (old_id && git_tree_lookup(&old, c->repo->git, old_id))
 		old = NULL;
@@ -345,7 +359,8 @@ static int sync_tree(struct checkout *c, int fd, const git_oid *old_id, const gi
 					 kb_str_get(&c->path), c->repo->name);
 	r = remove_vanished(c, fd, old, wanted);
 	for (size_t i = 0; wanted && !r && i < git_tree_entrycount(wanted); i++)
-		r = sync_entry(c, fd, old, old != NULL, git_tree_entry_byindex(wanted, i), depth);
+		r = sync_entry(c, fd, old, old != NULL, git_tree_entry_byindex(wanted, i),
+			       depth);
 	return r;
 }
 
@@ -391,8 +406,9 @@ static int open_top(const char *dir, int *ret_fd, struct kb_error *err)
 	if (r)
 		return r;
 	if (kb_path_exists(git))
-		return kb_error_set(err, KB_EIO,
-				    "%s is a git work tree; its files will not be replaced", dir);
+		return kb_error_set(
+			err, KB_EIO,
+			"%s is a git work tree; its files will not be replaced", dir);
 	*ret_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (*ret_fd < 0)
 		return kb_error_errno(err, KB_EIO, errno, "can't open %s", dir);
@@ -417,7 +433,8 @@ int kb_repo_checkout(struct kb_repo *repo, const struct kb_oid *commit, const ch
 	bool is_known = read_state(fd, state_path, &old_tree);
 	if (!is_known || !git_oid_equal(&old_tree, &tree)) {
 		if (unlink(state_path) && errno != ENOENT)
-			return kb_error_errno(err, KB_EIO, errno, "can't remove %s", state_path);
+			return kb_error_errno(err, KB_EIO, errno, "can't remove %s",
+					      state_path);
 		r = sync_tree(&c, fd, is_known ? &old_tree : NULL, &tree, 0);
 		kb_str_free(&c.path);
 		if (r)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The commits of a repository as a table that walks share. Commit objects are parsed here
- * rather than through git_commit: a walk over a kernel's history needs three fields of each,
- * and a shallow clone's missing parents must not be looked up.
+ * rather than through git_commit: a walk over a kernel's history needs three fields of
+ * each, and a shallow clone's missing parents must not be looked up.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +27,8 @@ int kb_commits_init(struct kb_commits *commits, const char *git_dir, struct kb_e
 	int r;
 
 	*commits = (struct kb_commits){0};
+	/* Never NULL, so that there is an address to start a root's empty list from. */
+	KB_GROW(commits->parents, commits->parent_count, commits->parent_cap);
 	if (!kb_path_exists(path))
 		return 0;
 	r = kb_read_file(path, SHALLOW_MAX_BYTES, &text, &len, err);
@@ -35,7 +37,8 @@ int kb_commits_init(struct kb_commits *commits, const char *git_dir, struct kb_e
 	kb_strv_split(&lines, text, "\n");
 	commits->shallow = kb_calloc(lines.count, sizeof(*commits->shallow));
 	for (size_t i = 0; i < lines.count; i++) {
-		if (!git_oid_fromstr(&commits->shallow[commits->shallow_count], lines.items[i]))
+		if (!git_oid_fromstr(&commits->shallow[commits->shallow_count],
+				     lines.items[i]))
 			commits->shallow_count++;
 	}
 	qsort(commits->shallow, commits->shallow_count, sizeof(*commits->shallow),
@@ -101,7 +104,8 @@ static bool take_id(const char **text, const char *end, const char *name, git_oi
 	size_t line_len = name_len + KB_OID_HEX_LEN + 1;
 
 	if ((size_t)(end - *text) < line_len || memcmp(*text, name, name_len) != 0 ||
-	    (*text)[line_len - 1] != '\n' || git_oid_fromstrn(ret_id, *text + name_len, 40))
+	    (*text)[line_len - 1] != '\n' ||
+	    git_oid_fromstrn(ret_id, *text + name_len, 40))
 		return false;
 	*text += line_len;
 	return true;
@@ -153,14 +157,16 @@ int kb_commits_load(struct kb_repo *repo, uint32_t number, struct kb_error *err)
 		return 0;
 	kb_oid_from_git(&id, &oid);
 	if (git_odb_read(&object, repo->odb, &id))
-		return kb_repo_git_error(err, "can't read commit %s in %s", oid.hex, repo->name);
+		return kb_repo_git_error(err, "can't read commit %s in %s", oid.hex,
+					 repo->name);
 	text = git_odb_object_data(object);
 	end = text + git_odb_object_size(object);
 	if (git_odb_object_type(object) != GIT_OBJECT_COMMIT ||
 	    !take_id(&text, end, "tree ", &tree)) {
 		git_odb_object_free(object);
-		return kb_error_set(err, KB_EREPO, "object %s in %s is not a sound commit",
-				    oid.hex, repo->name);
+		return kb_error_set(err, KB_EREPO,
+				    "object %s in %s is not a sound commit", oid.hex,
+				    repo->name);
 	}
 	while (take_id(&text, end, "parent ", &parent)) {
 		uint32_t parent_number;
@@ -215,7 +221,8 @@ static bool comes_first(const struct kb_queue_item *a, const struct kb_queue_ite
 	return a->time != b->time ? a->time > b->time : a->order < b->order;
 }
 
-void kb_queue_push(struct kb_queue *queue, const struct kb_commits *commits, uint32_t number)
+void kb_queue_push(struct kb_queue *queue, const struct kb_commits *commits,
+		   uint32_t number)
 {
 	struct kb_queue_item item = {commits->items[number].time, queue->order++, number};
 	size_t i = queue->count;

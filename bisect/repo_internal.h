@@ -13,11 +13,11 @@
 struct kb_commit {
 	git_oid id;
 	git_oid tree;
-	int64_t time;          /* of the committer */
-	size_t first_parent;   /* index into kb_commits.parents */
+	int64_t time;	     /* of the committer */
+	size_t first_parent; /* index into kb_commits.parents */
 	uint32_t parent_count;
-	uint32_t flags;        /* meaning is the current walk's; cleared when one begins */
-	bool is_loaded;        /* all but id and flags are valid */
+	uint32_t flags; /* meaning is the current walk's; cleared when one begins */
+	bool is_loaded; /* all but id and flags are valid */
 };
 
 struct kb_commits {
@@ -25,9 +25,9 @@ struct kb_commits {
 	size_t count, cap;
 	uint32_t *parents;
 	size_t parent_count, parent_cap;
-	uint32_t *slots;         /* hash table of numbers; slot_count is a power of two */
+	uint32_t *slots; /* hash table of numbers; slot_count is a power of two */
 	size_t slot_count;
-	git_oid *shallow;        /* sorted; commits whose parents were not fetched */
+	git_oid *shallow; /* sorted; commits whose parents were not fetched */
 	size_t shallow_count;
 };
 
@@ -35,7 +35,7 @@ struct kb_repo {
 	git_repository *git;
 	git_odb *odb;
 	char *git_dir, *worktree_git_dir; /* owned, without trailing slash */
-	char *name;                       /* owned; what people call the repository */
+	char *name;			  /* owned; what people call the repository */
 	struct kb_commits commits;
 };
 
@@ -48,7 +48,8 @@ int kb_repo_git_error(struct kb_error *err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /** Reads the list of shallow commits; a repository without one is fine. */
-int kb_commits_init(struct kb_commits *commits, const char *git_dir, struct kb_error *err);
+int kb_commits_init(struct kb_commits *commits, const char *git_dir,
+		    struct kb_error *err);
 void kb_commits_free(struct kb_commits *commits);
 /** Number of a commit, new or known. It is not loaded yet. */
 uint32_t kb_commits_number(struct kb_commits *commits, const git_oid *id);
@@ -91,10 +92,10 @@ int kb_commits_bases(struct kb_repo *repo, uint32_t one, const uint32_t *others,
  * simplification sees it is described per commit number.
  */
 struct kb_simplified {
-	size_t count;            /* commits known when it was made; others are not listed */
-	uint8_t *state;          /* owned; KB_SIMPLE_* bits */
-	uint32_t *only_parent;   /* owned; the parent followed alone or KB_COMMIT_NONE */
-	uint32_t *listed;        /* owned; newest first */
+	size_t count;	       /* commits known when it was made; others are not listed */
+	uint8_t *state;	       /* owned; KB_SIMPLE_* bits */
+	uint32_t *only_parent; /* owned; the parent followed alone or KB_COMMIT_NONE */
+	uint32_t *listed;      /* owned; newest first */
 	size_t listed_count;
 };
 enum {
@@ -103,22 +104,24 @@ enum {
 };
 void kb_simplified_free(struct kb_simplified *s);
 /** The endpoints must be loaded. Errors: KB_EREPO. */
-int kb_simplify(struct kb_repo *repo, uint32_t bad, const uint32_t *goods, size_t good_count,
-		bool first_parent, const struct kb_strv *paths,
+int kb_simplify(struct kb_repo *repo, uint32_t bad, const uint32_t *goods,
+		size_t good_count, bool first_parent, const struct kb_strv *paths,
 		struct kb_simplified *ret_simplified, struct kb_error *err);
 
 /* A compiled list of paths. */
 struct kb_pathlist {
-	char **items;     /* owned; without leading "./" and trailing slashes */
+	char **items;	  /* owned; without leading "./" and trailing slashes */
 	bool *is_pattern; /* owned */
 	size_t count;
 };
 void kb_pathlist_free(struct kb_pathlist *list);
-/** Errors: KB_EREPO for what git would understand and we do not (":(magic)"), and "..". */
+/** Errors: KB_EREPO for what git would understand and we do not (":(magic)"), and "..".
+ */
 int kb_pathlist_init(struct kb_pathlist *list, const struct kb_strv *paths,
 		     struct kb_error *err);
 /** Whether the trees are alike below the paths; `a` NULL means the empty tree. */
-int kb_pathlist_same(struct kb_repo *repo, const struct kb_pathlist *list, const git_oid *a,
-		     const git_oid *b, bool *ret_same, struct kb_error *err);
+int kb_pathlist_same(struct kb_repo *repo, const struct kb_pathlist *list,
+		     const git_oid *a, const git_oid *b, bool *ret_same,
+		     struct kb_error *err);
 
 #endif

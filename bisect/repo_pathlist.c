@@ -58,10 +58,11 @@ int kb_pathlist_init(struct kb_pathlist *list, const struct kb_strv *paths,
 		const char *path = paths->items[i];
 
 		if (path[0] == ':' || path[0] == '/' || has_dot_dot(path) || !path[0])
-			return kb_error_set(err, KB_EREPO,
-					    "path '%s': give plain paths or patterns, relative to "
-					    "the top of the tree",
-					    path);
+			return kb_error_set(
+				err, KB_EREPO,
+				"path '%s': give plain paths or patterns, relative to "
+				"the top of the tree",
+				path);
 		list->items[list->count] = normalized(path);
 		list->is_pattern[list->count] = strpbrk(path, "*?[\\") != NULL;
 		list->count++;
@@ -116,7 +117,8 @@ static git_tree *open_tree(struct comparison *c, const git_oid *id)
 	git_tree *tree = NULL;
 
 	if (id && !c->error && git_tree_lookup(&tree, c->repo->git, id))
-		c->error = kb_repo_git_error(c->err, "can't read a tree in %s", c->repo->name);
+		c->error = kb_repo_git_error(c->err, "can't read a tree in %s",
+					     c->repo->name);
 	return tree;
 }
 
@@ -142,7 +144,8 @@ static bool entries_same(struct comparison *c, const git_tree_entry *a,
 	}
 	if ((is_folder(a) || is_folder(b)) && may_match_below(c->list, path))
 		return trees_same(c, is_folder(a) ? git_tree_entry_id(a) : NULL,
-				  is_folder(b) ? git_tree_entry_id(b) : NULL, path, depth + 1);
+				  is_folder(b) ? git_tree_entry_id(b) : NULL, path,
+				  depth + 1);
 	return true;
 }
 
@@ -155,21 +158,24 @@ static bool trees_same(struct comparison *c, const git_oid *a, const git_oid *b,
 	if (a && b && git_oid_equal(a, b))
 		return true;
 	if (depth > DEPTH_MAX) {
-		c->error = kb_error_set(c->err, KB_EREPO, "folders nested too deeply: %.200s",
-					folder);
+		c->error = kb_error_set(c->err, KB_EREPO,
+					"folders nested too deeply: %.200s", folder);
 		return true;
 	}
 	left = open_tree(c, a);
 	right = open_tree(c, b);
-	for (size_t i = 0; left && same && !c->error && i < git_tree_entrycount(left); i++) {
+	for (size_t i = 0; left && same && !c->error && i < git_tree_entrycount(left);
+	     i++) {
 		const git_tree_entry *entry = git_tree_entry_byindex(left, i);
 
 		same = entries_same(
 			c, entry,
-			right ? git_tree_entry_byname(right, git_tree_entry_name(entry)) : NULL,
+			right ? git_tree_entry_byname(right, git_tree_entry_name(entry))
+			      : NULL,
 			folder, depth);
 	}
-	for (size_t i = 0; right && same && !c->error && i < git_tree_entrycount(right); i++) {
+	for (size_t i = 0; right && same && !c->error && i < git_tree_entrycount(right);
+	     i++) {
 		const git_tree_entry *entry = git_tree_entry_byindex(right, i);
 
 		if (!left || !git_tree_entry_byname(left, git_tree_entry_name(entry)))
@@ -180,8 +186,9 @@ static bool trees_same(struct comparison *c, const git_oid *a, const git_oid *b,
 	return same;
 }
 
-int kb_pathlist_same(struct kb_repo *repo, const struct kb_pathlist *list, const git_oid *a,
-		     const git_oid *b, bool *ret_same, struct kb_error *err)
+int kb_pathlist_same(struct kb_repo *repo, const struct kb_pathlist *list,
+		     const git_oid *a, const git_oid *b, bool *ret_same,
+		     struct kb_error *err)
 {
 	struct comparison c = {.repo = repo, .list = list, .err = err};
 	bool same = trees_same(&c, a, b, "", 0);

@@ -3,11 +3,11 @@
  * The candidates of a bisection: ancestors(bad) minus ancestors(goods).
  *
  * The walk goes from newest to oldest and could stop once every commit in its queue is an
- * ancestor of a good one, were all clocks right: a wrong one may leave a commit in the queue
- * that has a listed candidate among its ancestors. So it goes on until the queue is a month
- * older than the oldest candidate, and then looks some way further below what is left,
- * breadth first, so that a stretch of wildly wrong dates is crossed. Histories smaller than
- * that are exact whatever their dates.
+ * ancestor of a good one, were all clocks right: a wrong one may leave a commit in the
+ * queue that has a listed candidate among its ancestors. So it goes on until the queue is
+ * a month older than the oldest candidate, and then looks some way further below what is
+ * left, breadth first, so that a stretch of wildly wrong dates is crossed. Histories
+ * smaller than that are exact whatever their dates.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -30,11 +30,11 @@ struct walk {
 	struct kb_repo *repo;
 	bool first_parent;
 	struct kb_queue queue;
-	size_t open;       /* commits in the queue that are not hidden */
-	int64_t oldest;    /* date among those listed */
-	uint32_t *listed;  /* owned; popped while not hidden; some are hidden later */
+	size_t open;	  /* commits in the queue that are not hidden */
+	int64_t oldest;	  /* date among those listed */
+	uint32_t *listed; /* owned; popped while not hidden; some are hidden later */
 	size_t listed_count, listed_cap;
-	uint32_t *stack;   /* owned; scratch of hide() */
+	uint32_t *stack; /* owned; scratch of hide() */
 	size_t stack_count, stack_cap;
 };
 
@@ -75,9 +75,11 @@ static void hide(struct walk *w, uint32_t number)
 			continue;
 		if (!(commit->flags & POPPED))
 			w->open--;
-		for (uint32_t i = 0; (commit->flags & POPPED) && i < commit->parent_count; i++) {
+		for (uint32_t i = 0; (commit->flags & POPPED) && i < commit->parent_count;
+		     i++) {
 			KB_GROW(w->stack, w->stack_count, w->stack_cap);
-			w->stack[w->stack_count++] = all->parents[commit->first_parent + i];
+			w->stack[w->stack_count++] =
+				all->parents[commit->first_parent + i];
 		}
 	}
 }
@@ -151,8 +153,8 @@ static int look_further(struct walk *w, struct kb_error *err)
 	return 0;
 }
 
-static int walk_range(struct walk *w, uint32_t bad, const uint32_t *goods, size_t good_count,
-		      struct kb_error *err)
+static int walk_range(struct walk *w, uint32_t bad, const uint32_t *goods,
+		      size_t good_count, struct kb_error *err)
 {
 	int r;
 
@@ -194,7 +196,7 @@ static void followed_parents(const struct walk *w, const struct kb_simplified *s
 	const struct kb_commits *all = &w->repo->commits;
 	const struct kb_commit *commit = &all->items[number];
 
-	*ret_parents = all->parents ? &all->parents[commit->first_parent] : NULL;
+	*ret_parents = &all->parents[commit->first_parent];
 	*ret_count = commit->parent_count;
 	if (simple && simple->only_parent[number] != KB_COMMIT_NONE) {
 		*ret_parents = &simple->only_parent[number];
@@ -210,8 +212,8 @@ static bool is_candidate(const struct walk *w, const struct kb_simplified *simpl
 	uint32_t flags = w->repo->commits.items[number].flags;
 
 	return (flags & POPPED) && !(flags & HIDDEN) &&
-	       (!simple || (number < simple->count &&
-			    (simple->state[number] & KB_SIMPLE_LISTED)));
+	       (!simple ||
+		(number < simple->count && (simple->state[number] & KB_SIMPLE_LISTED)));
 }
 
 /* Places a commit after all of its parents. */
@@ -282,29 +284,28 @@ static void fill_range(struct walk *w, const struct kb_simplified *simple,
 }
 
 static int check_endpoints(struct kb_repo *repo, const struct kb_range_spec *spec,
-			   uint32_t bad, const uint32_t *goods, struct kb_error *err)
+			   struct kb_error *err)
 {
 	for (size_t i = 0; i < spec->good_count; i++) {
 		const char *good = spec->goods[i].hex;
 		KB_AUTO_FREE struct kb_oid *bases = NULL;
-		bool is_ancestor = false;
-		size_t count;
+		size_t count = 0;
 		int r;
 
-		if (goods[i] == bad)
+		if (kb_streq(good, spec->bad.hex))
 			return kb_error_set(err, KB_EREPO,
-					    "good and bad are the same commit %.12s", good);
-		r = kb_commits_bases(repo, bad, &goods[i], 1, NULL, NULL, &is_ancestor, err);
+					    "good and bad are the same commit %.12s",
+					    good);
+		r = kb_repo_merge_bases(repo, &spec->bad, &spec->goods[i], &bases, &count,
+					err);
 		if (r)
 			return r;
-		if (is_ancestor)
-			return kb_error_set(err, KB_EREPO,
-					    "bad %.12s is an ancestor of good %.12s: swap them "
-					    "(good is the older, faster one)",
-					    spec->bad.hex, good);
-		r = kb_repo_merge_bases(repo, &spec->bad, &spec->goods[i], &bases, &count, err);
-		if (r)
-			return r;
+		if (kb_streq(bases[0].hex, spec->bad.hex))
+			return kb_error_set(
+				err, KB_EREPO,
+				"bad %.12s is an ancestor of good %.12s: swap them "
+				"(good is the older, faster one)",
+				spec->bad.hex, good);
 	}
 	return 0;
 }
@@ -316,17 +317,19 @@ static int refuse_empty(const struct kb_range *range, const struct kb_range_spec
 		if (range->interesting[n])
 			return 0;
 	}
-	return kb_error_set(err, KB_EREPO,
-			    "no commit between %.12s and %.12s touches %s%s; paths are relative "
-			    "to the top of the tree",
-			    spec->goods[0].hex, spec->bad.hex, spec->paths->items[0],
-			    spec->paths->count > 1 ? " or the other paths" : "");
+	return kb_error_set(
+		err, KB_EREPO,
+		"no commit between %.12s and %.12s touches %s%s; paths are relative "
+		"to the top of the tree",
+		spec->goods[0].hex, spec->bad.hex, spec->paths->items[0],
+		spec->paths->count > 1 ? " or the other paths" : "");
 }
 
 int kb_repo_range(struct kb_repo *repo, const struct kb_range_spec *spec,
 		  struct kb_range *ret_range, struct kb_error *err)
 {
-	KB_AUTO(walk_free) struct walk w = {.repo = repo, .first_parent = spec->first_parent};
+	KB_AUTO(walk_free)
+	struct walk w = {.repo = repo, .first_parent = spec->first_parent};
 	KB_AUTO_FREE uint32_t *goods = kb_calloc(spec->good_count, sizeof(*goods));
 	KB_AUTO(kb_simplified_free) struct kb_simplified simple = {0};
 	KB_AUTO(kb_range_free) struct kb_range range;
@@ -341,7 +344,7 @@ int kb_repo_range(struct kb_repo *repo, const struct kb_range_spec *spec,
 	for (size_t i = 0; i < spec->good_count && !r; i++)
 		r = kb_commits_get(repo, &spec->goods[i], &goods[i], err);
 	if (!r)
-		r = check_endpoints(repo, spec, bad, goods, err);
+		r = check_endpoints(repo, spec, err);
 	if (!r && has_paths)
 		r = kb_simplify(repo, bad, goods, spec->good_count, spec->first_parent,
 				spec->paths, &simple, err);

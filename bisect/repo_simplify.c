@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * History simplification for `-- PATH`, in agreement with git's default one: a commit that
- * is like a parent in the paths does not count, and a merge that is like one parent is taken
- * as a child of that parent alone.
+ * History simplification for `-- PATH`, in agreement with git's default one: a commit
+ * that is like a parent in the paths does not count, and a merge that is like one parent
+ * is taken as a child of that parent alone.
  *
  * What git answers depends in corner cases on when its walk learns that a commit is an
  * ancestor of a good one: a merge is not led away along such a parent, so that the other
  * side is kept, but only if this is known by then. The walk here learns it at the same
- * moments, so that both speak about the same candidates. It decides about nothing else: what
- * is a candidate at all is decided exactly in repo_range.c.
+ * moments, so that both speak about the same candidates. It decides about nothing else:
+ * what is a candidate at all is decided exactly in repo_range.c.
  */
 #include <stdlib.h>
 
@@ -32,12 +32,12 @@ struct simplifier {
 	const struct kb_pathlist *paths;
 	bool first_parent;
 	struct kb_queue queue;
-	size_t open;            /* queued and not hidden */
-	uint32_t *only_parent;  /* owned; by commit number */
+	size_t open;	       /* queued and not hidden */
+	uint32_t *only_parent; /* owned; by commit number */
 	size_t only_count, only_cap;
-	uint32_t *listed;       /* owned; in the order of the walk */
+	uint32_t *listed; /* owned; in the order of the walk */
 	size_t listed_count, listed_cap;
-	uint32_t *stack;        /* owned */
+	uint32_t *stack; /* owned */
 	size_t stack_count, stack_cap;
 };
 
@@ -56,15 +56,22 @@ static struct kb_commit *commit_at(const struct simplifier *s, uint32_t number)
 
 static void grow_only_parent(struct simplifier *s)
 {
-	while (s->only_count < s->repo->commits.count) {
-		KB_GROW(s->only_parent, s->only_count, s->only_cap);
-		s->only_parent[s->only_count++] = KB_COMMIT_NONE;
+	size_t count = s->repo->commits.count;
+
+	if (s->only_cap < count) {
+		s->only_cap = count * 2;
+		s->only_parent =
+			kb_realloc(s->only_parent, s->only_cap, sizeof(*s->only_parent));
 	}
+	while (s->only_count < count)
+		s->only_parent[s->only_count++] = KB_COMMIT_NONE;
 }
 
 static uint32_t parent_count(const struct simplifier *s, uint32_t number)
 {
-	return s->only_parent[number] != KB_COMMIT_NONE ? 1 : commit_at(s, number)->parent_count;
+	return s->only_parent[number] != KB_COMMIT_NONE
+		       ? 1
+		       : commit_at(s, number)->parent_count;
 }
 
 static uint32_t parent_at(const struct simplifier *s, uint32_t number, uint32_t which)
@@ -141,7 +148,8 @@ static int visit_hidden(struct simplifier *s, uint32_t number, struct kb_error *
 	return 0;
 }
 
-/* A good commit's side of a merge matters; what merely lies below a good commit does not. */
+/* A good commit's side of a merge matters; what merely lies below a good commit does not.
+ */
 static bool is_relevant(const struct simplifier *s, uint32_t number)
 {
 	return (commit_at(s, number)->flags & (HIDDEN | BOTTOM)) != HIDDEN;
@@ -267,12 +275,13 @@ static void export_state(struct simplifier *s, struct kb_simplified *ret)
 	ret->listed = KB_STEAL(s->listed);
 }
 
-int kb_simplify(struct kb_repo *repo, uint32_t bad, const uint32_t *goods, size_t good_count,
-		bool first_parent, const struct kb_strv *paths,
+int kb_simplify(struct kb_repo *repo, uint32_t bad, const uint32_t *goods,
+		size_t good_count, bool first_parent, const struct kb_strv *paths,
 		struct kb_simplified *ret_simplified, struct kb_error *err)
 {
 	KB_AUTO(kb_pathlist_free) struct kb_pathlist list = {0};
-	KB_AUTO(simplifier_free) struct simplifier s = {
+	KB_AUTO(simplifier_free)
+	struct simplifier s = {
 		.repo = repo, .paths = &list, .first_parent = first_parent};
 	int r = kb_pathlist_init(&list, paths, err);
 

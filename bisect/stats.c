@@ -169,6 +169,7 @@ static double rank_sum_tail(const size_t *rank, size_t n, size_t k, size_t obser
 	size_t width = observed + 1;
 	/* ways[j * width + s]: subsets of j values seen so far with rank sum s */
 	KB_AUTO_FREE double *ways = kb_calloc((k + 1) * width, sizeof(*ways));
+	size_t largest = 0;
 	double sum = 0;
 
 	ways[0] = 1;
@@ -181,9 +182,14 @@ static double rank_sum_tail(const size_t *rank, size_t n, size_t k, size_t obser
 			double *to = ways + j * width + r;
 			const double *from = ways + (j - 1) * width;
 
-			for (size_t s = 0; s < width - r; s++)
+			/* j - 1 values so far cannot have reached more than this. */
+			size_t end = (j - 1) * largest + 1;
+
+			end = end < width - r ? end : width - r;
+			for (size_t s = 0; s < end; s++)
 				to[s] += from[s];
 		}
+		largest = r > largest ? r : largest;
 	}
 	for (size_t s = 0; s < width; s++)
 		sum += ways[k * width + s];

@@ -53,8 +53,8 @@ static bool is_among(const struct kb_oid *oids, size_t count, const struct kb_oi
  * @return 1 when there is one to test (*ret_base), 0 when not
  */
 static int find_base(struct kb_repo *repo, const struct kb_range_spec *spec,
-		     const struct kb_oid *skips, size_t skip_count, struct kb_oid *ret_base,
-		     struct kb_error *err)
+		     const struct kb_oid *skips, size_t skip_count,
+		     struct kb_oid *ret_base, struct kb_error *err)
 {
 	KB_AUTO_FREE struct kb_oid *bases = NULL;
 	size_t count = 0;
@@ -65,14 +65,15 @@ static int find_base(struct kb_repo *repo, const struct kb_range_spec *spec,
 	if (all_ancestors)
 		return 0;
 
-	int r = kb_repo_merge_bases_many(repo, &spec->bad, spec->goods, spec->good_count, &bases,
-					 &count, err);
+	int r = kb_repo_merge_bases_many(repo, &spec->bad, spec->goods, spec->good_count,
+					 &bases, &count, err);
 	for (size_t i = 0; i < count && !r; i++) {
 		if (is_among(spec->goods, spec->good_count, &bases[i]))
 			continue;
 		if (is_among(skips, skip_count, &bases[i])) {
 			fprintf(stderr,
-				"kbisect next: the common ancestor %.12s is skipped: it is taken "
+				"kbisect next: the common ancestor %.12s is skipped: it "
+				"is taken "
 				"for good, untested\n",
 				bases[i].hex);
 			continue;
@@ -88,7 +89,8 @@ static void print_pick(const struct kb_range *range, const uint8_t *excluded,
 {
 	if (pick.only_skipped) {
 		for (uint32_t n = 0; n < range->dag.node_count; n++) {
-			if (!excluded[n] && (!range->interesting || range->interesting[n]))
+			if (!excluded[n] &&
+			    (!range->interesting || range->interesting[n]))
 				printf("candidate %s\n", range->oids[n].hex);
 		}
 		printf("candidates %u\n", pick.candidates);
@@ -101,8 +103,8 @@ static void print_pick(const struct kb_range *range, const uint8_t *excluded,
 		if (!range->interesting || range->interesting[n])
 			node = n;
 	}
-	printf("commit %s\ncandidates %u\nsteps %u\n", range->oids[node].hex, pick.candidates,
-	       pick.steps);
+	printf("commit %s\ncandidates %u\nsteps %u\n", range->oids[node].hex,
+	       pick.candidates, pick.steps);
 }
 
 static int next(const struct next_opts *o, bool *ret_only_skipped, struct kb_error *err)
@@ -160,31 +162,56 @@ int kb_cmd_next(int argc, char **argv)
 	bool only_skipped = false;
 	struct kb_error err;
 	const struct kb_opt opts[] = {
-		{.name = "repo", .short_name = 'C', .type = KB_OPT_STRING, .target = &o.repo,
-		 .arg_name = "DIR", .help = "git repository (default: .)"},
-		{.name = "good", .short_name = 'g', .type = KB_OPT_LIST, .target = &o.goods,
-		 .arg_name = "REV", .help = "a good commit; may be repeated"},
-		{.name = "bad", .short_name = 'b', .type = KB_OPT_STRING, .target = &o.bad,
-		 .arg_name = "REV", .help = "the bad commit"},
-		{.name = "skip", .type = KB_OPT_LIST, .target = &o.skips, .arg_name = "REV",
+		{.name = "repo",
+		 .short_name = 'C',
+		 .type = KB_OPT_STRING,
+		 .target = &o.repo,
+		 .arg_name = "DIR",
+		 .help = "git repository (default: .)"},
+		{.name = "good",
+		 .short_name = 'g',
+		 .type = KB_OPT_LIST,
+		 .target = &o.goods,
+		 .arg_name = "REV",
+		 .help = "a good commit; may be repeated"},
+		{.name = "bad",
+		 .short_name = 'b',
+		 .type = KB_OPT_STRING,
+		 .target = &o.bad,
+		 .arg_name = "REV",
+		 .help = "the bad commit"},
+		{.name = "skip",
+		 .type = KB_OPT_LIST,
+		 .target = &o.skips,
+		 .arg_name = "REV",
 		 .help = "a commit that can't be tested; may be repeated"},
-		{.name = "first-parent", .type = KB_OPT_FLAG, .target = &o.first_parent,
+		{.name = "first-parent",
+		 .type = KB_OPT_FLAG,
+		 .target = &o.first_parent,
 		 .help = "follow only the first parent of merges"},
-		{.name = "ancestors-ok", .type = KB_OPT_FLAG, .target = &o.ancestors_ok,
-		 .help = "do not ask for a common ancestor of good and bad: this was settled "
+		{.name = "ancestors-ok",
+		 .type = KB_OPT_FLAG,
+		 .target = &o.ancestors_ok,
+		 .help = "do not ask for a common ancestor of good and bad: this was "
+			 "settled "
 			 "before (git bisect asks once, at its start)"},
 		{0},
 	};
 	const struct kb_command cmd = {
 		.name = "next",
 		.summary = "print the commit to test next (plumbing)",
-		.usage = "--repo DIR --good REV... --bad REV [--skip REV]... [-- PATH...]",
+		.usage =
+			"--repo DIR --good REV... --bad REV [--skip REV]... [-- PATH...]",
 		.description =
-			"Prints, one `key value` per line: `commit` to test, `candidates` left (the "
-			"bad commit counts) and the estimated `steps` after this one. With one "
-			"candidate left, `commit` is the answer. `merge-base 1` says that the commit "
+			"Prints, one `key value` per line: `commit` to test, "
+			"`candidates` left (the "
+			"bad commit counts) and the estimated `steps` after this one. "
+			"With one "
+			"candidate left, `commit` is the answer. `merge-base 1` says "
+			"that the commit "
 			"is the common ancestor of good and bad, to be tested first.\n\n"
-			"When everything left to test is skipped, each remaining commit is printed "
+			"When everything left to test is skipped, each remaining commit "
+			"is printed "
 			"as `candidate` and the exit code is 3.",
 		.opts = opts,
 		.takes_paths = true,

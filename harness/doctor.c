@@ -4,6 +4,7 @@
 #include <glob.h>
 #include <inttypes.h>
 #include <pwd.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdarg.h>
@@ -66,7 +67,7 @@ static char *find_program(const char *name)
 	return path;
 }
 
-/* First line of `PROGRAM --version`, or NULL. */
+/* First line that is not empty of `PROGRAM --version`, or NULL. */
 static char *version_line(const char *path)
 {
 	const char *const argv[] = { path, "--version", NULL };
@@ -76,7 +77,8 @@ static char *version_line(const char *path)
 	if (kb_proc_capture(argv, PROBE_TIMEOUT_MS, PROBE_MAX_BYTES, &out, &res, NULL) ||
 	    res.exit_code != 0 || out[0] == '\0')
 		return NULL;
-	return kb_strndup(out, strcspn(out, "\n"));
+	const char *line = out + strspn(out, "\n"); /* perl begins with an empty one */
+	return kb_strndup(line, strcspn(line, "\n"));
 }
 
 static void probe_program(const struct probe *p, const char *cache_dir, struct finding *f)

@@ -173,7 +173,7 @@ static int probe_in_child(void)
 		sigemptyset(&none);
 		sigaction(SIGALRM, &sa, NULL);
 		sigprocmask(SIG_SETMASK, &none, NULL);
-		_exit(probe());
+		_exit((int)probe());
 	}
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)

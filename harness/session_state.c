@@ -523,7 +523,7 @@ int session_replay(struct session *s, struct kb_error *err)
 		return r;
 	for (size_t i = 0; i < count; i++) {
 		if (!r)
-			r = replay_event(s, &events[i], i + 1, err);
+			r = replay_event(s, &events[i], i + 2, err); /* after the header */
 		add_wall(s, i ? &events[i - 1] : NULL, &events[i]);
 	}
 	for (size_t i = 0; i < count; i++)

@@ -295,16 +295,17 @@ static char *quoted(const char *arg)
 	return kb_str_steal(&out);
 }
 
-/* "--NAME VALUE" or "--NAME=VALUE" at `arg`? @return the value, borrowed, or NULL */
-static const char *value_of(const char *const *arg, size_t left, const char *name)
+/* Is there "--NAME VALUE" or "--NAME=VALUE" at i? @return the value, borrowed, or NULL */
+static const char *value_of(const struct kb_strv *argv, size_t i, const char *name)
 {
+	const char *arg = argv->items[i];
 	size_t len = strlen(name);
 
-	if (strncmp(arg[0], name, len))
+	if (strncmp(arg, name, len))
 		return NULL;
-	if (arg[0][len] == '=')
-		return arg[0] + len + 1;
-	return !arg[0][len] && left > 1 ? arg[1] : NULL;
+	if (arg[len] == '=')
+		return arg + len + 1;
+	return !arg[len] && i + 1 < argv->count ? argv->items[i + 1] : NULL;
 }
 
 static size_t count_option(const struct kb_strv *argv, const char *name)
@@ -312,16 +313,41 @@ static size_t count_option(const struct kb_strv *argv, const char *name)
 	size_t count = 0;
 
 	for (size_t i = 0; i < argv->count && !kb_streq(argv->items[i], "--"); i++)
-		count += value_of((const char *const *)&argv->items[i], argv->count - i, name) !=
-			 NULL;
+		count += value_of(argv, i, name) != NULL;
 	return count;
 }
 
 static void write_argument(FILE *out, const char *name, const char *value)
 {
+	KB_AUTO_FREE char *first = *name ? quoted(name) : NULL;
 	KB_AUTO_FREE char *text = quoted(value);
 
-	fprintf(out, " \\\n      %s%s%s", name, *name ? " " : "", text);
+	fprintf(out, " \\\n      %s%s%s", first ? first : "", first ? " " : "", text);
+}
+
+/* @return the index of the last argument that was written */
+static size_t write_option(FILE *out, const struct kb_strv *argv, size_t i)
+{
+	const char *arg = argv->items[i];
+
+	/* Whether the next one is its value is only a guess, and only about line breaks. */
+	if (*arg == '-' && !strchr(arg, '=') && i + 1 < argv->count &&
+	    *argv->items[i + 1] != '-') {
+		write_argument(out, arg, argv->items[i + 1]);
+		return i + 1;
+	}
+	write_argument(out, "", arg);
+	return i;
+}
+
+static void write_paths(FILE *out, const struct kb_strv *argv, size_t from)
+{
+	fputs(" \\\n      --", out);
+	for (size_t i = from; i < argv->count; i++) {
+		KB_AUTO_FREE char *path = quoted(argv->items[i]);
+
+		fprintf(out, " %s", path);
+	}
 }
 
 /*
@@ -330,48 +356,36 @@ static void write_argument(FILE *out, const char *name, const char *value)
  */
 static void write_given_command(FILE *out, const struct kb_report *r)
 {
+	const struct kb_strv *argv = &r->argv;
 	const struct {
 		const char *name, *fixed;
 	} fixed[] = {
 		{ "--repo", r->repo_path },
-		{ "--good", count_option(&r->argv, "--good") == 1 ? r->good : NULL },
+		{ "--good", count_option(argv, "--good") == 1 ? r->good : NULL },
 		{ "--bad", r->bad },
 	};
 
-	fprintf(out, "  kbisect %s", r->argv.items[0]);
-	if (r->repo_path && !count_option(&r->argv, "--repo"))
+	fprintf(out, "  kbisect %s", argv->items[0]);
+	if (r->repo_path && !count_option(argv, "--repo"))
 		write_argument(out, "--repo", r->repo_path);
-	for (size_t i = 1; i < r->argv.count; i++) {
-		const char *const *arg = (const char *const *)&r->argv.items[i];
+	for (size_t i = 1; i < argv->count; i++) {
 		const char *value = NULL;
 		size_t k = 0;
 
-		if (!strcmp(*arg, "--")) { /* paths */
-			KB_AUTO_FREE char *first = quoted(i + 1 < r->argv.count ? arg[1] : "");
-
-			fprintf(out, " \\\n      -- %s", first);
-			for (i += 2; i < r->argv.count; i++) {
-				KB_AUTO_FREE char *path = quoted(r->argv.items[i]);
-
-				fprintf(out, " %s", path);
-			}
+		if (kb_streq(argv->items[i], "--")) {
+			write_paths(out, argv, i + 1);
 			break;
 		}
+		if (kb_streq(argv->items[i], "--json") || kb_streq(argv->items[i], "--quiet"))
+			continue;
 		for (; k < KB_COUNT_OF(fixed) && !value; k += !value)
-			value = value_of(arg, r->argv.count - i, fixed[k].name);
-		if (value) {
-			write_argument(out, fixed[k].name, fixed[k].fixed ? fixed[k].fixed : value);
-			i += value == (i + 1 < r->argv.count ? r->argv.items[i + 1] : NULL);
-		} else if (strcmp(*arg, "--json") && strcmp(*arg, "--quiet")) {
-			bool takes_next = **arg == '-' && !strchr(*arg, '=') &&
-					  i + 1 < r->argv.count && *r->argv.items[i + 1] != '-';
-
-			KB_AUTO_FREE char *name = quoted(*arg);
-			if (takes_next)
-				write_argument(out, name, r->argv.items[++i]);
-			else
-				write_argument(out, "", *arg);
+			value = value_of(argv, i, fixed[k].name);
+		if (!value) {
+			i = write_option(out, argv, i);
+			continue;
 		}
+		write_argument(out, fixed[k].name, fixed[k].fixed ? fixed[k].fixed : value);
+		i += i + 1 < argv->count && value == argv->items[i + 1];
 	}
 	fputc('\n', out);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * bench-choice: how long choosing the next commit takes among many candidates with many
- * merges, beside `git rev-list --bisect` on a repository of the same shape. A quarter of all
- * commits merges two of the branches that grow side by side.
+ * merges, beside `git rev-list --bisect` on a repository of the same shape. A quarter of
+ * all commits merges two of the branches that grow side by side.
  *
  * usage: bench_choice [CANDIDATES [BRANCHES [GIT_LIMIT_S]]]; GIT_LIMIT_S 0 leaves git out
  */
@@ -73,7 +73,8 @@ static void import_dag(const struct kb_dag *dag)
 		fprintf(in, "committer t <t@example.org> %u +0000\ndata 2\nc\n",
 			1000000000 + n * 60);
 		for (uint32_t i = 0; i < kb_dag_parent_count(dag, n); i++)
-			fprintf(in, "%s :%u\n", i ? "merge" : "from", kb_dag_parent(dag, n, i) + 1);
+			fprintf(in, "%s :%u\n", i ? "merge" : "from",
+				kb_dag_parent(dag, n, i) + 1);
 	}
 	fprintf(in, "reset refs/heads/first\nfrom :1\n");
 	import_end(in);
@@ -83,7 +84,8 @@ static void bench_range(void)
 {
 	struct kb_repo *repo = open_repo("bench.git");
 	struct kb_oid good = rev(repo, "first");
-	struct kb_range_spec spec = {.goods = &good, .good_count = 1, .bad = rev(repo, "main")};
+	struct kb_range_spec spec = {
+		.goods = &good, .good_count = 1, .bad = rev(repo, "main")};
 	KB_AUTO(kb_range_free) struct kb_range range;
 	struct kb_error err;
 	double start = now_s();
@@ -96,7 +98,8 @@ static void bench_range(void)
 	double walked = now_s();
 	KB_AUTO_FREE uint8_t *excluded = kb_calloc(range.dag.node_count, 1);
 	struct kb_pick pick = kb_pick_next(&range.dag, range.bad, excluded, NULL, NULL);
-	printf("kbisect, from a repository: range %.3f s, choice %.3f s, peak %.0f MiB (%u "
+	printf("kbisect, from a repository: range %.3f s, choice %.3f s, peak %.0f MiB "
+	       "(%u "
 	       "candidates)\n",
 	       walked - start, now_s() - walked, peak_mib(RUSAGE_SELF), pick.candidates);
 	kb_repo_free(repo);
@@ -111,7 +114,8 @@ int main(int argc, char **argv)
 	uint32_t merges = 0;
 
 	if (count < 3 || width < 1) {
-		fprintf(stderr, "usage: bench_choice [CANDIDATES [BRANCHES [GIT_LIMIT_S]]]\n");
+		fprintf(stderr,
+			"usage: bench_choice [CANDIDATES [BRANCHES [GIT_LIMIT_S]]]\n");
 		return 2;
 	}
 	branchy_dag(&dag, count, width);
@@ -136,8 +140,8 @@ int main(int argc, char **argv)
 	sh("timeout %d git --git-dir=bench.git rev-list --bisect main ^first > chosen || "
 	   "echo 'git: stopped at its limit'",
 	   git_limit_s);
-	printf("git rev-list --bisect: %.3f s, peak of children %.0f MiB\n", now_s() - start,
-	       peak_mib(RUSAGE_CHILDREN));
+	printf("git rev-list --bisect: %.3f s, peak of children %.0f MiB\n",
+	       now_s() - start, peak_mib(RUSAGE_CHILDREN));
 	gitfix_end();
 	return 0;
 }

@@ -252,8 +252,8 @@ sub ask_git_bisect {
 	write_file("$work/BISECT_START", 'main');
 	write_file("$work/BISECT_HEAD", $dag->{oids}[$bad]);
 	write_file("$work/BISECT_TERMS", 'bad', 'good');
-	write_file("$work/BISECT_NAMES", join(' ', @{$case->{paths}} ? '--' : (),
-		map { "'$_'" } @{$case->{paths}}));
+	write_file("$work/BISECT_NAMES", join(' ',
+		map { "'$_'" } @{$case->{paths}} ? ('--', @{$case->{paths}}) : ()));
 	write_file("$work/BISECT_FIRST_PARENT") if $case->{first_parent};
 	write_file("$work/BISECT_LOG", 'git bisect start');
 	my @lines = output_of([0, 2, 10], 'sh', '-c', 'exec git "$@" 2>&1', 'git',

@@ -16,7 +16,8 @@
 
 static char *gitfix_dir; /* everything is made below it */
 
-/* Runs a shell command in gitfix_dir with settings of our own; a failure ends the test. */
+/* Runs a shell command in gitfix_dir with settings of our own; a failure ends the test.
+ */
 __attribute__((format(printf, 1, 2), unused)) static void sh(const char *fmt, ...)
 {
 	KB_AUTO_FREE char *command = NULL;
@@ -26,7 +27,8 @@ __attribute__((format(printf, 1, 2), unused)) static void sh(const char *fmt, ..
 	if (vasprintf(&command, fmt, ap) < 0)
 		abort();
 	va_end(ap);
-	KB_AUTO_FREE char *whole = kb_asprintf("set -e; cd '%s'; %s", gitfix_dir, command);
+	KB_AUTO_FREE char *whole =
+		kb_asprintf("set -e; cd '%s'; %s", gitfix_dir, command);
 	int status = system(whole);
 	if (status != 0) {
 		printf("Bail out! command failed (%d): %s\n", status, command);
@@ -85,7 +87,9 @@ __attribute__((unused)) static void import_commit(FILE *in, int mark, long date,
 
 	kb_strv_split(&list, parents, " ");
 	fprintf(in, "reset refs/heads/c%d\n", mark);
-	fprintf(in, "commit refs/heads/c%d\nmark :%d\ncommitter t <t@example.org> %ld +0000\n",
+	fprintf(in,
+		"commit refs/heads/c%d\nmark :%d\ncommitter t <t@example.org> %ld "
+		"+0000\n",
 		mark, mark, date);
 	fprintf(in, "data 3\nc%02d\n", mark % 100);
 	for (size_t i = 0; i < list.count; i++)
@@ -96,8 +100,8 @@ __attribute__((unused)) static void import_commit(FILE *in, int mark, long date,
 __attribute__((unused)) static FILE *import_begin(const char *name)
 {
 	sh("git init -q --bare %s", name);
-	KB_AUTO_FREE char *command =
-		kb_asprintf("git --git-dir='%s/%s' fast-import --quiet", gitfix_dir, name);
+	KB_AUTO_FREE char *command = kb_asprintf(
+		"git --git-dir='%s/%s' fast-import --quiet", gitfix_dir, name);
 	FILE *in = popen(command, "w");
 
 	if (!in)

@@ -24,14 +24,18 @@ static bool matches(const char *repo_name, const char *spec)
 {
 	KB_AUTO_FREE char *answer = sh_line(
 		"rm -rf want mirror.git; mkdir want; git clone -q --bare %s mirror.git;"
-		"mkdir -p mirror.git/info; printf '* -text -ident\\n' > mirror.git/info/attributes;"
+		"mkdir -p mirror.git/info; printf '* -text -ident\\n' > "
+		"mirror.git/info/attributes;"
 		"git --git-dir=mirror.git archive %s | tar x -C want;"
-		"{ cd want; find . -printf '%%P %%y %%l\\n' | sort > ../want.list; cd ..; };"
-		"{ cd out; find . -printf '%%P %%y %%l\\n' | sort > ../out.list; cd ..; };"
+		"{ cd want; find . -printf '%%P %%y %%l\\n' | sort > ../want.list; cd "
+		"..; };"
+		"{ cd out; find . -printf '%%P %%y %%l\\n' | sort > ../out.list; cd ..; "
+		"};"
 		"find want -type f -perm -u+x -printf '%%P\\n' | sort > want.exec;"
 		"find out -type f -perm -u+x -printf '%%P\\n' | sort > out.exec;"
 		"if diff want.list out.list >&2 && diff want.exec out.exec >&2 &&"
-		" diff -r --no-dereference want out >&2; then echo same; else echo differ; fi",
+		" diff -r --no-dereference want out >&2; then echo same; else echo "
+		"differ; fi",
 		repo_name, spec);
 
 	return kb_streq(answer, "same");
@@ -56,15 +60,18 @@ static void make_history(void)
 {
 	sh("git init -q r; cd r; git config core.safecrlf false;"
 	   "printf '* text=auto eol=crlf\\n*.id ident\\n' > .gitattributes;"
-	   "mkdir -p same/deep gone/deep; echo kept > same/deep/file; echo kept > same/top;"
+	   "mkdir -p same/deep gone/deep; echo kept > same/deep/file; echo kept > "
+	   "same/top;"
 	   "echo gone > gone/deep/file; printf 'lf\\n' > lf; printf '$Id$\\n' > x.id;"
 	   "echo '#!/bin/sh' > tool; chmod +x tool; echo plain > plain; : > empty;"
 	   "echo f > link-to-file; ln -s plain file-to-link; ln -s nowhere link-to-dir;"
 	   "mkdir dir-to-link; echo x > dir-to-link/x; echo f > file-to-dir;"
 	   "mkdir dir-to-file; echo x > dir-to-file/x; ln -s same link;"
-	   "rm link-to-file; ln -s plain link-to-file; rm file-to-link; echo f > file-to-link;"
+	   "rm link-to-file; ln -s plain link-to-file; rm file-to-link; echo f > "
+	   "file-to-link;"
 	   "printf 'a\\0b' > binary; git add -f .; git commit -qm one; git tag one;"
-	   "rm -rf gone dir-to-link dir-to-file link-to-dir file-to-dir file-to-link link-to-file;"
+	   "rm -rf gone dir-to-link dir-to-file link-to-dir file-to-dir file-to-link "
+	   "link-to-file;"
 	   "ln -s same dir-to-link; echo f > dir-to-file; mkdir link-to-dir file-to-dir;"
 	   "echo x > link-to-dir/x; echo x > file-to-dir/x; ln -s lf file-to-link;"
 	   "echo f > link-to-file; chmod -x tool; chmod +x plain; echo more >> lf;"
@@ -77,9 +84,11 @@ static void only_differences_written(void)
 	struct kb_repo *repo = open_repo("r");
 	struct kb_error err = {0};
 	uint64_t changed = 99;
-	KB_AUTO_FREE char *before = sh_line("find r -type f | sort | xargs sha256sum | sha256sum");
+	KB_AUTO_FREE char *before =
+		sh_line("find r -type f | sort | xargs sha256sum | sha256sum");
 
-	is_int(checkout(repo, "one", &changed, &err), 0, "first checkout %s", err.message);
+	is_int(checkout(repo, "one", &changed, &err), 0, "first checkout %s",
+	       err.message);
 	ok(matches("r", "one"), "holds exactly the commit, filters off");
 	KB_AUTO_FREE char *bytes = sh_line("od -An -c out/lf | tr -d ' '");
 	is_str(bytes, "lf\\n", "no line ending is converted");
@@ -92,13 +101,15 @@ static void only_differences_written(void)
 	is_int(changed, 0, "changes nothing");
 	is_int(checkout(repo, "two", &changed, &err), 0, "another commit");
 	ok(matches("r", "two"), "through all changes of kind");
-	ok(same_time(mtime_of("same/deep/file"), kept), "an untouched file keeps its date");
+	ok(same_time(mtime_of("same/deep/file"), kept),
+	   "an untouched file keeps its date");
 	ok(!same_time(mtime_of("lf"), lf), "a changed one does not");
 	is_int(checkout(repo, "one", &changed, &err), 0, "and back");
 	ok(matches("r", "one"), "is complete");
 	ok(same_time(mtime_of("same/deep/file"), kept), "with the date still kept");
 
-	KB_AUTO_FREE char *after = sh_line("find r -type f | sort | xargs sha256sum | sha256sum");
+	KB_AUTO_FREE char *after =
+		sh_line("find r -type f | sort | xargs sha256sum | sha256sum");
 	is_str(after, before, "the user's repository is untouched, to the byte");
 	kb_repo_free(repo);
 }
@@ -114,10 +125,13 @@ static void doubt_means_comparing(void)
 	nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 	sh("rm state; printf 'LEPT\\n' > out/same/top; rm out/lf; mkdir -p out/new/deep;"
 	   "echo x > out/new/deep/file; echo x > out/file-to-dir/y; chmod +x out/tool;"
-	   "ln -sf elsewhere out/link; rm -r out/link-to-dir; ln -s /etc out/link-to-dir");
-	is_int(checkout(repo, "two", &changed, &err), 0, "without memory %s", err.message);
+	   "ln -sf elsewhere out/link; rm -r out/link-to-dir; ln -s /etc "
+	   "out/link-to-dir");
+	is_int(checkout(repo, "two", &changed, &err), 0, "without memory %s",
+	       err.message);
 	ok(matches("r", "two"), "everything foreign is undone");
-	/* top, lf, tool, link, link-to-dir/x written; new/deep/file, y, link-to-dir removed */
+	/* top, lf, tool, link, link-to-dir/x written; new/deep/file, y, link-to-dir
+	 * removed */
 	is_int(changed, 8, "by exactly so many changes");
 	ok(same_time(mtime_of("same/deep/file"), kept), "sound files keep their dates");
 	ok(!same_time(mtime_of("tool"), tool), "a wrong mode is repaired");
@@ -125,7 +139,8 @@ static void doubt_means_comparing(void)
 	sh("printf 'LEPT\\n' > out/same/top; sed -i 's/^boot .*/boot another/' state");
 	is_int(checkout(repo, "two", &changed, &err), 0, "after a reboot");
 	is_int(changed, 1, "the memory is not believed");
-	sh("printf 'LEPT\\n' > out/same/top; mv out old; mkdir out; mv old/* old/.g* out; rmdir old");
+	sh("printf 'LEPT\\n' > out/same/top; mv out old; mkdir out; mv old/* old/.g* "
+	   "out; rmdir old");
 	is_int(checkout(repo, "two", &changed, &err), 0, "nor in another folder");
 	is_int(changed, 1, "of the same name");
 	sh("printf 'LEPT\\n' > out/same/top; printf 'garbage' > state");
@@ -134,16 +149,19 @@ static void doubt_means_comparing(void)
 	kb_repo_free(repo);
 }
 
-/* A child is killed at random moments; whoever comes next has to end with the right files. */
+/* A child is killed at random moments; whoever comes next has to end with the right
+ * files. */
 static void killed_checkouts_repaired(void)
 {
 	int wrong = 0, killed = 0;
 	unsigned seed = 7;
 	const char *before = "two";
 
-	sh("git init -q big; cd big; mkdir a b c; for d in a b c; do for i in $(seq 200); do"
+	sh("git init -q big; cd big; mkdir a b c; for d in a b c; do for i in $(seq "
+	   "200); do"
 	   " echo one $i > $d/$i; done; done; git add .; git commit -qm one; git tag one;"
-	   "for i in $(seq 1 200); do echo two two $i > a/$i; echo new > a/new$i; done; rm -r b;"
+	   "for i in $(seq 1 200); do echo two two $i > a/$i; echo new > a/new$i; done; "
+	   "rm -r b;"
 	   "git add -A .; git commit -qm two; git tag two; rm -rf ../out ../state");
 	for (int round = 0; round < 12; round++) {
 		const char *target = kb_streq(before, "one") ? "two" : "one";
@@ -177,17 +195,24 @@ static void killed_checkouts_repaired(void)
 /* A tree object from raw entries, as no sane program writes; @return its commit. */
 static char *hostile_commit(const char *entries)
 {
-	return sh_line("cd bare.git; t=$(%s | git hash-object -t tree --literally -w --stdin);"
-		       "git commit-tree -m hostile $t; cd ..",
-		       entries);
+	return sh_line(
+		"cd bare.git; t=$(%s | git hash-object -t tree --literally -w --stdin);"
+		"git commit-tree -m hostile $t; cd ..",
+		entries);
 }
 
 static void hostile_trees_refused(void)
 {
-	static const char *const names[] = {"..", ".git", ".GIT", "../escaped", "a/../../escaped",
-					    "/tmp/kbisect-escaped", "."};
+	static const char *const names[] = {"..",
+					    ".git",
+					    ".GIT",
+					    "../escaped",
+					    "a/../../escaped",
+					    "/tmp/kbisect-escaped",
+					    "."};
 
-	sh("git init -q --bare bare.git; rm -rf out state; mkdir victim; echo safe > victim/f");
+	sh("git init -q --bare bare.git; rm -rf out state; mkdir victim; echo safe > "
+	   "victim/f");
 	KB_AUTO_FREE char *blob =
 		sh_line("echo evil | git --git-dir=bare.git hash-object -w --stdin"
 			" | sed 's/../\\\\x&/g'");
@@ -202,9 +227,9 @@ static void hostile_trees_refused(void)
 		       "a file named '%s' is refused: %s", names[i], err.message);
 		kb_repo_free(repo);
 	}
-	KB_AUTO_FREE char *escaped =
-		sh_line("find . -maxdepth 1 -name 'escaped*'; ls /tmp/kbisect-escaped 2>/dev/null"
-			" || true");
+	KB_AUTO_FREE char *escaped = sh_line(
+		"find . -maxdepth 1 -name 'escaped*'; ls /tmp/kbisect-escaped 2>/dev/null"
+		" || true");
 	is_str(escaped, "", "nothing was written elsewhere");
 }
 
@@ -213,15 +238,16 @@ static void links_never_followed(void)
 {
 	struct kb_error err = {0};
 
-	sh("git init -q twice; cd twice; mkdir d; echo evil > d/f; git add .; git commit -qm d;"
+	sh("git init -q twice; cd twice; mkdir d; echo evil > d/f; git add .; git commit "
+	   "-qm d;"
 	   "git tag folder; rm -r d; ln -s ../victim d; git add .; git commit -qm l;"
 	   "git tag link; rm -rf ../out ../state");
-	KB_AUTO_FREE char *both = sh_line(
-		"cd twice; l=$(git rev-parse link:d | sed 's/../\\\\x&/g');"
-		"f=$(git rev-parse folder:d | sed 's/../\\\\x&/g');"
-		"t=$(bash -c \"printf '120000 d\\\\0$l''40000 d\\\\0$f'\" |"
-		" git hash-object -t tree --literally -w --stdin);"
-		"git commit-tree -m both $t; cd ..");
+	KB_AUTO_FREE char *both =
+		sh_line("cd twice; l=$(git rev-parse link:d | sed 's/../\\\\x&/g');"
+			"f=$(git rev-parse folder:d | sed 's/../\\\\x&/g');"
+			"t=$(bash -c \"printf '120000 d\\\\0$l''40000 d\\\\0$f'\" |"
+			" git hash-object -t tree --literally -w --stdin);"
+			"git commit-tree -m both $t; cd ..");
 	struct kb_repo *repo = open_repo("twice");
 	is_int(checkout(repo, "link", NULL, &err), 0, "a link to a foreign folder");
 	is_int(checkout(repo, "folder", NULL, &err), 0, "becomes a folder");
@@ -244,7 +270,8 @@ static void full_disk_named(void)
 	int status;
 	pid_t pid;
 
-	sh("git init -q wide; cd wide; mkdir d; head -c 300000 /dev/zero > d/wide; git add .;"
+	sh("git init -q wide; cd wide; mkdir d; head -c 300000 /dev/zero > d/wide; git "
+	   "add .;"
 	   "git commit -qm w; rm -rf ../out ../state");
 	pid = fork();
 	if (pid == 0) {
@@ -259,7 +286,8 @@ static void full_disk_named(void)
 		_exit(r == KB_EIO && strstr(err.message, "out/d/wide") ? 0 : 1);
 	}
 	waitpid(pid, &status, 0);
-	ok(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a failing write names the file");
+	ok(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+	   "a failing write names the file");
 	ok(!kb_path_exists(state), "and nothing is remembered");
 }
 
@@ -277,7 +305,8 @@ static void special_entries(void)
 	KB_AUTO_FREE char *list = sh_line("find out -mindepth 1 | sort | tr '\\n' ' '");
 	is_str(list, "out/module out/x", "is an empty folder");
 	sh("mkdir out/.git");
-	is_int(checkout(repo, "HEAD", NULL, &err), KB_EIO, "a git work tree is left alone");
+	is_int(checkout(repo, "HEAD", NULL, &err), KB_EIO,
+	       "a git work tree is left alone");
 	ok(strstr(err.message, "work tree"), "and the error says so: %s", err.message);
 	kb_repo_free(repo);
 }

@@ -29,8 +29,8 @@ static int range_of(struct kb_repo *repo, const char *goods, const char *bad,
 }
 
 /* Candidates must be exactly the commits named "c<from>".."c<to>". */
-static void range_is(struct kb_repo *repo, const char *goods, const char *bad, int from, int to,
-		     const char *name)
+static void range_is(struct kb_repo *repo, const char *goods, const char *bad, int from,
+		     int to, const char *name)
 {
 	KB_AUTO(kb_range_free) struct kb_range range;
 	struct kb_error err = {0};
@@ -91,10 +91,12 @@ static void endpoints_checked(void)
 	ok(strstr(err.message, "v6.99") && strstr(err.message, "ends.git") &&
 		   strstr(err.message, "git fetch --tags"),
 	   "is named with the repository and the fix: %s", err.message);
-	is_int(kb_repo_resolve(repo, "c1^{tree}", &out, &err), KB_EREPO, "a tree is no commit");
+	is_int(kb_repo_resolve(repo, "c1^{tree}", &out, &err), KB_EREPO,
+	       "a tree is no commit");
 	ok(strstr(err.message, "is a tree"), "and that is said: %s", err.message);
 	is_int(kb_repo_resolve(repo, "", &out, &err), KB_EREPO, "an empty name");
-	is_int(kb_repo_resolve(repo, "c1..c2", &out, &err), KB_EREPO, "a range is no commit");
+	is_int(kb_repo_resolve(repo, "c1..c2", &out, &err), KB_EREPO,
+	       "a range is no commit");
 	is_str(out.hex, c2.hex, "failures leave the output alone");
 	kb_repo_free(repo);
 
@@ -135,10 +137,12 @@ static void criss_cross_has_two_bases(void)
 	struct kb_repo *repo = open_repo("cross.git");
 	struct kb_oid c2 = rev(repo, "c2"), c3 = rev(repo, "c3"), c6 = rev(repo, "c6"),
 		      c7 = rev(repo, "c7"), c1 = rev(repo, "c1");
-	is_int(kb_repo_merge_bases(repo, &c6, &c7, &bases, &count, &err), 0, "bases found");
+	is_int(kb_repo_merge_bases(repo, &c6, &c7, &bases, &count, &err), 0,
+	       "bases found");
 	is_int(count, 2, "there are two");
-	ok(count == 2 && ((kb_streq(bases[0].hex, c2.hex) && kb_streq(bases[1].hex, c3.hex)) ||
-			  (kb_streq(bases[0].hex, c3.hex) && kb_streq(bases[1].hex, c2.hex))),
+	ok(count == 2 &&
+		   ((kb_streq(bases[0].hex, c2.hex) && kb_streq(bases[1].hex, c3.hex)) ||
+		    (kb_streq(bases[0].hex, c3.hex) && kb_streq(bases[1].hex, c2.hex))),
 	   "the two crossed commits, not the older root");
 	ok(kb_repo_is_ancestor(repo, &c1, &c7), "the root is an ancestor");
 	ok(kb_repo_is_ancestor(repo, &c7, &c7), "a commit is its own ancestor");
@@ -151,14 +155,16 @@ static void criss_cross_has_two_bases(void)
 	free(parents_of);
 	free(KB_STEAL(bases));
 	struct kb_oid goods[] = {c6, c3};
-	is_int(kb_repo_merge_bases_many(repo, &c7, goods, 2, &bases, &count, &err), 0, "many");
+	is_int(kb_repo_merge_bases_many(repo, &c7, goods, 2, &bases, &count, &err), 0,
+	       "many");
 	is_int(count, 2, "of one against several");
 	kb_repo_free(repo);
 }
 
 /*
  * c1 .. c40 is a line; c5 is good. c60, good too, is reached from c20 by ten commits
- * c50 .. c59 that a machine made whose clock stood at 1970: a walk by date meets them last.
+ * c50 .. c59 that a machine made whose clock stood at 1970: a walk by date meets them
+ * last.
  */
 static void wrong_clocks_do_not_matter(void)
 {
@@ -180,8 +186,8 @@ static void wrong_clocks_do_not_matter(void)
 	import_end(in);
 
 	struct kb_repo *repo = open_repo("skew.git");
-	struct kb_oid c20 = rev(repo, "c20"), c60 = rev(repo, "c60"), c40 = rev(repo, "c40"),
-		      c62 = rev(repo, "c62");
+	struct kb_oid c20 = rev(repo, "c20"), c60 = rev(repo, "c60"),
+		      c40 = rev(repo, "c40"), c62 = rev(repo, "c62");
 	KB_AUTO_FREE struct kb_oid *bases = NULL;
 	struct kb_error err;
 	size_t count = 0;
@@ -204,14 +210,17 @@ static void shallow_clone_ends_where_it_ends(void)
 	sh("git clone -q --bare --depth 10 \"file://$PWD/skew.git\" shallow.git");
 	struct kb_repo *repo = open_repo("shallow.git");
 	struct kb_oid head = rev(repo, "HEAD");
-	KB_AUTO_FREE char *oldest = sh_line("git --git-dir=shallow.git rev-list HEAD | tail -1");
+	KB_AUTO_FREE char *oldest =
+		sh_line("git --git-dir=shallow.git rev-list HEAD | tail -1");
 	KB_AUTO_FREE char *missing = sh_line("git --git-dir=skew.git rev-parse c20");
 	struct kb_oid first = rev(repo, oldest);
 	struct kb_oid *parents = NULL;
 	size_t count = 9;
 
-	is_int(kb_repo_resolve(repo, missing, &out, &err), KB_EREPO, "what was not fetched");
-	is_int(kb_repo_parents(repo, &first, &parents, &count, &err), 0, "the oldest commit");
+	is_int(kb_repo_resolve(repo, missing, &out, &err), KB_EREPO,
+	       "what was not fetched");
+	is_int(kb_repo_parents(repo, &first, &parents, &count, &err), 0,
+	       "the oldest commit");
 	is_int(count, 0, "has no parents here");
 	free(parents);
 	ok(kb_repo_is_ancestor(repo, &first, &head), "ancestry works");
@@ -232,7 +241,8 @@ static void commits_described(void)
 
 	sh("git init -q plain; cd plain; mkdir d; printf 'one\\r\\n' > d/file;"
 	   "git add .; printf 'red \\033[31mtext\\tx \\377\\n\\nbody\\n' > ../m;"
-	   "git -c i18n.commitEncoding=ISO-8859-1 commit -q --cleanup=verbatim -F ../m; git worktree add -q ../linked");
+	   "git -c i18n.commitEncoding=ISO-8859-1 commit -q --cleanup=verbatim -F ../m; "
+	   "git worktree add -q ../linked");
 	struct kb_repo *repo = open_repo("plain");
 	struct kb_oid head = rev(repo, "HEAD");
 	is_int(kb_repo_subject(repo, &head, &subject, &err), 0, "subject");

@@ -410,6 +410,75 @@ static void classify(void)
 	       "no spread known");
 }
 
+/* Layout moves levels a little; noise far smaller than that must not make it a riddle. */
+static void classify_tolerates_small_shifts(void)
+{
+	const double good[] = {1, 1.0001, 0.9999, 1, 1.0001};
+	const double bad[] = {1.1, 1.1001, 1.0999, 1.1, 1.1001};
+	const double near_good[] = {1.02, 1.0201}, near_bad[] = {1.08, 1.0799};
+	double many_good[40], many_bad[40];
+	const double single[] = {1.1};
+	struct kb_decide_params p = usual_params();
+
+	is_int(kb_decide_classify(good, 5, bad, 5, near_good, 2, &p), KB_VERDICT_GOOD,
+	       "a fifth of the way up is good");
+	is_int(kb_decide_classify(good, 5, bad, 5, near_bad, 2, &p), KB_VERDICT_BAD,
+	       "four fifths are bad");
+	for (int i = 0; i < 40; i++) {
+		many_good[i] = good[i % 5];
+		many_bad[i] = bad[i % 5];
+	}
+	p.commit_boots_min = 1;
+	is_int(kb_decide_classify(many_good, 40, many_bad, 40, single, 1, &p),
+	       KB_VERDICT_UNCLEAR,
+	       "however sharp the endpoints, one boot may be a stray");
+}
+
+static void skips_known_beforehand_are_kept(void)
+{
+	KB_AUTO(history_free) struct history h = history_line(9);
+	struct kb_decide_params params = usual_params();
+	struct kb_decide *d = kb_decide_new(&params, &h.dag, 8, NULL, h.outside);
+	struct kb_action a;
+
+	for (uint32_t n = 2; n <= 5; n++)
+		kb_decide_feed_untestable(d, n);
+	for (kb_decide_next(d, &a); a.phase == KB_PHASE_CALIBRATE; kb_decide_next(d, &a))
+		kb_decide_feed_boot(d, a.node, a.node == KB_NODE_GOOD ? 1 : 1.1);
+	ok(a.phase == KB_PHASE_SEARCH && (a.node < 2 || a.node > 5),
+	   "a commit skipped by the user is not tested (chose %u)", a.node);
+	kb_decide_free(d);
+}
+
+static void calibration_is_interleaved(void)
+{
+	KB_AUTO(history_free) struct history h = history_line(2);
+	struct kb_decide_params params = usual_params();
+	struct kb_decide *d;
+	struct kb_action a;
+	uint32_t good = 0, bad = 0, apart = 0, good_first = 0, rounds = 0;
+
+	params.calibration_boots = 40;
+	d = kb_decide_new(&params, &h.dag, 1, NULL, h.outside);
+	for (kb_decide_next(d, &a); a.phase == KB_PHASE_CALIBRATE;
+	     kb_decide_next(d, &a)) {
+		bool is_good = a.node == KB_NODE_GOOD;
+
+		if (good == bad) {
+			rounds++;
+			good_first += is_good;
+		}
+		good += is_good;
+		bad += !is_good;
+		apart = good > bad + 1 || bad > good + 1 ? apart + 1 : apart;
+		kb_decide_feed_boot(d, a.node, is_good ? 1 : 1.1);
+	}
+	kb_decide_free(d);
+	ok(good == 40 && bad == 40 && apart == 0, "endpoints take turns");
+	ok(rounds == 40 && good_first >= 8 && good_first <= 32,
+	   "in random order (good first %u of 40)", good_first);
+}
+
 int main(void)
 {
 	small_histories();
@@ -423,5 +492,8 @@ int main(void)
 	path_limited();
 	node_states();
 	classify();
+	classify_tolerates_small_shifts();
+	skips_known_beforehand_are_kept();
+	calibration_is_interleaved();
 	return tap_done();
 }

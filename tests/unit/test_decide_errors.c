@@ -188,6 +188,12 @@ static void null_difference_refused(void)
 	sum = run_scenario(&s);
 	ok(sum.refused >= 297, "no difference: refused in at least 99 %%");
 
+	s.name = "no difference, forced";
+	s.params.force = true;
+	s.trials = 100;
+	sum = run_scenario(&s);
+	ok(sum.refused >= 99, "no difference: refused even when forced");
+	s.params.force = false;
 	s.name = "underpowered, d = 0.5";
 	s.delta = 0.005;
 	s.trials = 100;

@@ -45,7 +45,8 @@ static void problem_free(struct problem *p)
 	free(p->reach);
 }
 
-/* `reach_back` bounds how old parents are: small gives lines, large gives wide tangles. */
+/* `reach_back` bounds how old parents are: small gives lines, large gives wide tangles.
+ */
 static void random_dag(struct kb_dag *dag, uint32_t count, uint32_t merge_percent,
 		       uint32_t reach_back)
 {
@@ -207,7 +208,8 @@ static const char *judge(const struct problem *p, struct kb_pick pick)
 		return "skipped";
 	if (true_best(p, true) == best)
 		return true_value(p, pick.node) == best ? NULL : "not the best";
-	return true_value(p, pick.node) >= best - best / 8 ? NULL : "too far from the best";
+	return true_value(p, pick.node) >= best - best / 8 ? NULL
+							   : "too far from the best";
 }
 
 static void brute_force_agrees(const char *name, uint64_t seed, bool skips, bool paths)
@@ -220,8 +222,8 @@ static void brute_force_agrees(const char *name, uint64_t seed, bool skips, bool
 		KB_AUTO(problem_free) struct problem p;
 
 		random_problem(&p, skips, paths);
-		struct kb_pick pick = kb_pick_next(&p.dag, p.bad, p.excluded, p.skipped,
-						   p.interesting);
+		struct kb_pick pick =
+			kb_pick_next(&p.dag, p.bad, p.excluded, p.skipped, p.interesting);
 		fault = judge(&p, pick);
 		narrowed += pick.node != NONE;
 		ended += pick.node == NONE;
@@ -230,7 +232,8 @@ static void brute_force_agrees(const char *name, uint64_t seed, bool skips, bool
 	}
 	ok(!fault, "%s: %u random graphs agree with brute force", name, rounds);
 	ok(narrowed > rounds / 20 && ended > rounds / 100,
-	   "%s: the graphs cover both outcomes (%u choices, %u ends)", name, narrowed, ended);
+	   "%s: the graphs cover both outcomes (%u choices, %u ends)", name, narrowed,
+	   ended);
 }
 
 /* Walks one bisection for `culprit`; @return tests needed, NONE when it found another. */
@@ -292,16 +295,16 @@ static void steps_follow_git(void)
 {
 	static const struct {
 		uint32_t candidates, steps;
-	} rows[] = {{1, 0}, {2, 0}, {3, 1}, {4, 1}, {5, 1}, {6, 2},
-		    {11, 3}, {12, 3}, {16, 3}, {21, 3}, {22, 4}, {1024, 9}, {1400, 10}};
+	} rows[] = {{1, 0},  {2, 0},  {3, 1},  {4, 1},	{5, 1},	   {6, 2},    {11, 3},
+		    {12, 3}, {16, 3}, {21, 3}, {22, 4}, {1024, 9}, {1400, 10}};
 
 	for (size_t i = 0; i < KB_COUNT_OF(rows); i++) {
 		KB_AUTO(kb_dag_free) struct kb_dag dag;
 		KB_AUTO_FREE uint8_t *excluded = kb_calloc(rows[i].candidates, 1);
 
 		line_dag(&dag, rows[i].candidates);
-		struct kb_pick pick = kb_pick_next(&dag, rows[i].candidates - 1, excluded, NULL,
-						   NULL);
+		struct kb_pick pick =
+			kb_pick_next(&dag, rows[i].candidates - 1, excluded, NULL, NULL);
 		is_int(pick.steps, rows[i].steps, "%u candidates", rows[i].candidates);
 	}
 }
@@ -331,7 +334,8 @@ static double seconds_of_pick(const struct kb_dag *dag)
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	ok(pick.node != NONE && pick.candidates > 2, "%u candidates: node %u",
 	   pick.candidates, pick.node);
-	return (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9;
+	return (double)(to.tv_sec - from.tv_sec) +
+	       (double)(to.tv_nsec - from.tv_nsec) / 1e9;
 }
 
 /* Times are shown, not judged: the machine that runs this is anybody's. */

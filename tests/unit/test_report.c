@@ -208,7 +208,7 @@ static void command_is_the_one_that_was_given(void)
 		  "bisect \\\n      --repo /src/linux \\\n      --good " GOOD " \\\n      --bad " BAD
 		  " \\\n      --job '/a b/$c' \\\n      -- 'a;b' --json\n" },
 		{ "bisect|--bad", "bisect \\\n      --repo /src/linux \\\n      --bad\n" },
-		{ "bisect|--repo|.|--", "bisect \\\n      --repo /src/linux \\\n      -- ''\n" },
+		{ "bisect|--repo|.|--", "bisect \\\n      --repo /src/linux \\\n      --\n" },
 	};
 
 	for (size_t i = 0; i < KB_COUNT_OF(table); i++) {

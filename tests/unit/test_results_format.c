@@ -52,11 +52,12 @@ static void keys_are_named(const char *json, const char *section, const char *fo
 
 		if (!*end)
 			break;
-		if (end[1] == ':' && len > 0) {
+		if (end[1] == ':') {
 			KB_AUTO_FREE char *key = kb_strndup(at + 1, len);
 			KB_AUTO_FREE char *named = kb_asprintf("`%s`", key);
 
-			ok(strstr(section, named), "%s: %s is described", format, key);
+			/* described once, at the top of the page */
+			ok(kb_streq(key, "format") || strstr(section, named), "%s: %s is described", format, key);
 			count++;
 		}
 		at = end;
