@@ -42,13 +42,14 @@ struct kb_decide_params {
 
 enum kb_phase { KB_PHASE_CALIBRATE, KB_PHASE_SEARCH, KB_PHASE_CONFIRM, KB_PHASE_DONE };
 
-enum kb_outcome { /* of a whole bisection; exit codes and JSON words derive from it */
-		  KB_OUTCOME_NONE = 0,
-		  KB_OUTCOME_CULPRIT,
-		  KB_OUTCOME_SET,
-		  KB_OUTCOME_NOT_REPRODUCIBLE,
-		  KB_OUTCOME_MULTI,
-		  KB_OUTCOME_INFRASTRUCTURE,
+/* Of a whole bisection; exit codes and JSON words derive from it. */
+enum kb_outcome {
+	KB_OUTCOME_NONE = 0,
+	KB_OUTCOME_CULPRIT,
+	KB_OUTCOME_SET,
+	KB_OUTCOME_NOT_REPRODUCIBLE,
+	KB_OUTCOME_MULTI,
+	KB_OUTCOME_INFRASTRUCTURE,
 };
 
 /* What to do next: `count` boots of `node`; boots of one action may run side by side. */

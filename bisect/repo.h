@@ -108,7 +108,10 @@ int kb_repo_range(struct kb_repo *repo, const struct kb_range_spec *spec,
  * Makes `dir` hold exactly the commit's files. Only files that differ from what the last
  * call left there are written (mtimes of the others stay), and vanished ones are removed.
  * State of the last checkout is kept in `state_path`; when it is missing, stale or
- * doubtful, the folder is compared file by file. The user's repository is only read.
+ * doubtful (also after a reboot), the folder is compared file by file. The user's
+ * repository is only read, and no filter is applied. A folder that is itself a git work
+ * tree is refused. Errors: KB_EIO naming the file; KB_EREPO for unreadable objects and
+ * for names that could reach outside of `dir`; KB_EINTERRUPTED.
  * @ret_changed number of files written or removed; NULL allowed
  */
 int kb_repo_checkout(struct kb_repo *repo, const struct kb_oid *commit, const char *dir,

@@ -32,6 +32,7 @@
 
 #define DEPTH_MAX 256
 #define STATE_MAX_BYTES 4096
+#define COMPARE_MAX_BYTES (1 << 30) /* larger files are written anew, not compared */
 
 struct checkout {
 	struct kb_repo *repo;
@@ -221,7 +222,7 @@ static int verify_blob(struct checkout *c, int parent, const git_tree_entry *ent
 
 	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) ||
 	    !(mode == GIT_FILEMODE_LINK ? S_ISLNK(st.st_mode) : S_ISREG(st.st_mode)) ||
-	    !hash_of(parent, name, &st, &id) ||
+	    st.st_size > COMPARE_MAX_BYTES || !hash_of(parent, name, &st, &id) ||
 	    !git_oid_equal(&id, git_tree_entry_id(entry)))
 		return write_blob(c, parent, entry);
 	/* A file with several names would be written through the others, too. */

@@ -58,7 +58,7 @@ static void grow_only_parent(struct simplifier *s)
 {
 	size_t count = s->repo->commits.count;
 
-	if (s->only_cap < count) {
+	if (!s->only_parent || s->only_cap < count) {
 		s->only_cap = count * 2;
 		s->only_parent =
 			kb_realloc(s->only_parent, s->only_cap, sizeof(*s->only_parent));

@@ -13,7 +13,7 @@ static bool mark_of(const char *line, const char *term, char *ret_id)
 {
 	size_t n = strlen(term);
 
-	if (!kb_starts_with(line, "# ") || strncmp(line + 2, term, n) ||
+	if (!kb_starts_with(line, "# ") || strncmp(line + 2, term, n) != 0 ||
 	    !kb_starts_with(line + 2 + n, ": ["))
 		return false;
 	const char *id = line + 2 + n + 3;

@@ -72,6 +72,11 @@ static int make_nonce(struct boot *b, struct kb_error *err)
 	return 0;
 }
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct kb_pair *)a)->name, ((const struct kb_pair *)b)->name);
+}
+
 char *boot_params_text(const struct boot *b)
 {
 	const struct kb_boot_request *req = b->req;
@@ -96,8 +101,14 @@ char *boot_params_text(const struct boot *b)
 		if (defaults[i].value && !kb_pairs_get(&req->params, defaults[i].name))
 			kb_str_appendf(&s, "%s %s\n", defaults[i].name,
 				       defaults[i].value);
+	/* Sorted: members of a JSON object have no order, and in exact mode even the order
+		 * of these lines moves the guest's timing. */
+	KB_AUTO_FREE struct kb_pair *sorted = kb_calloc(req->params.count + 1, sizeof(*sorted));
+	if (req->params.count)
+		memcpy(sorted, req->params.items, req->params.count * sizeof(*sorted));
+	qsort(sorted, req->params.count, sizeof(*sorted), by_name);
 	for (size_t i = 0; i < req->params.count; i++) {
-		const struct kb_pair *p = &req->params.items[i];
+		const struct kb_pair *p = &sorted[i];
 
 		if (!kb_streq(p->name, "nonce") && !kb_streq(p->name, "mode") &&
 		    !kb_streq(p->name, "ssh"))

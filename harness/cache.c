@@ -68,6 +68,11 @@ int kb_cache_hold(const char *entry_dir, int *ret_fd, struct kb_error *err)
 	return 0;
 }
 
+void kb_cache_touch(const char *entry_path)
+{
+	(void)utimensat(AT_FDCWD, entry_path, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
 /* A fresh name .work-PID-N in the kind's folder. */
 static char *work_name(const char *kind_dir, unsigned n)
 {
@@ -176,7 +181,8 @@ struct entry {
 
 struct scan {
 	const char *kind;
-	const char *kind_dir;
+	const char *dir;    /* what is listed now */
+	const char *prefix; /* of keys: "" or "XX/" within a shard */
 	bool dry_run;
 	struct entry *items;
 	size_t count, cap;
@@ -203,21 +209,33 @@ static void remove_if_abandoned(const char *path)
 static int add_entry(const char *name, void *ctx)
 {
 	struct scan *s = ctx;
-	char *path = kb_path_join(s->kind_dir, name);
+	KB_AUTO_FREE char *path = kb_path_join(s->dir, name);
+	bool files = kb_streq(s->kind, KB_CACHE_BOOTS);
 	struct stat st;
 
 	if (kb_starts_with(name, WORK_PREFIX) && !s->dry_run)
 		remove_if_abandoned(path);
-	if (name[0] == '.' || lstat(path, &st) || !S_ISDIR(st.st_mode)) {
-		free(path);
+	if (name[0] == '.' || lstat(path, &st))
 		return 0;
+	if (files && S_ISDIR(st.st_mode) && *s->prefix == '\0') {
+		KB_AUTO_FREE char *prefix = kb_asprintf("%s/", name);
+		const char *dir = s->dir;
+
+		s->dir = path;
+		s->prefix = prefix;
+		int r = kb_list_dir(path, add_entry, s, NULL);
+		s->dir = dir;
+		s->prefix = "";
+		return r;
 	}
+	if (files ? !S_ISREG(st.st_mode) : !S_ISDIR(st.st_mode))
+		return 0;
 	KB_GROW(s->items, s->count, s->cap);
 	s->items[s->count++] = (struct entry){ .kind = s->kind,
-					       .key = kb_strdup(name),
-					       .path = path,
+					       .key = kb_asprintf("%s%s", s->prefix, name),
 					       .bytes = kb_tree_bytes(path),
-					       .used = st.st_mtim };
+					       .used = st.st_mtim,
+					       .path = kb_strdup(path) };
 	return 0;
 }
 
@@ -236,8 +254,14 @@ static int by_use(const void *a, const void *b)
 static int remove_entry(const struct entry *e, bool dry_run, struct kb_error *err)
 {
 	KB_AUTO(kb_close) int slot = -1;
-	KB_AUTO(kb_close) int fd = open_dir(e->path);
+	KB_AUTO(kb_close) int fd = -1;
 
+	if (kb_streq(e->kind, KB_CACHE_BOOTS)) { /* a file: who has it open keeps it */
+		if (!dry_run && unlink(e->path) && errno != ENOENT)
+			return kb_error_errno(err, KB_EIO, errno, "cannot remove %s", e->path);
+		return 0;
+	}
+	fd = open_dir(e->path);
 	if (fd < 0)
 		return errno == ENOENT ? 0 :
 					 kb_error_errno(err, KB_EIO, errno, "cannot open %s",
@@ -258,7 +282,7 @@ int kb_cache_trim(const char *cache_dir, const struct kb_cache_trim *how,
 		  struct kb_cache_totals *ret_totals, struct kb_error *err)
 {
 	static const char *const kinds[] = { KB_CACHE_BUILDS, KB_CACHE_BOOTS, KB_CACHE_SLOTS };
-	KB_AUTO(scan_free) struct scan s = { .dry_run = how->dry_run };
+	KB_AUTO(scan_free) struct scan s = { .prefix = "", .dry_run = how->dry_run };
 	struct kb_cache_totals totals = { 0 };
 	int r;
 
@@ -266,7 +290,7 @@ int kb_cache_trim(const char *cache_dir, const struct kb_cache_trim *how,
 		KB_AUTO_FREE char *dir = kb_path_join(cache_dir, kinds[i]);
 
 		s.kind = kinds[i];
-		s.kind_dir = dir;
+		s.dir = dir;
 		r = kb_list_dir(dir, add_entry, &s, err);
 		if (r)
 			return r;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The caches below one folder: CACHE/builds/KEY and CACHE/boots/KEY hold finished, read-only
- * entries (folders), CACHE/slots/ID the source and object trees of builds. An entry appears
- * by a rename, so it is complete or absent; its mtime is the time of its last use. Whoever
- * uses an entry holds a shared flock() on its folder. Safe for several processes.
+ * The caches below one folder: CACHE/builds/KEY (folders) and CACHE/boots/XX/KEY.json (files)
+ * hold finished, read-only entries, CACHE/slots/ID the source and object trees of builds. An
+ * entry appears by a rename, so it is complete or absent; its mtime is the time of its last
+ * use. Whoever uses a folder holds a shared flock() on it; a file is read in one go. Safe for
+ * several processes.
  */
 #ifndef KB_HARNESS_CACHE_H
 #define KB_HARNESS_CACHE_H
@@ -26,6 +27,9 @@ char *kb_cache_path(const char *cache_dir, const char *kind, const char *key);
  * @return 0; 1 when there is no such entry (*ret_fd left alone)
  */
 int kb_cache_hold(const char *entry_dir, int *ret_fd, struct kb_error *err);
+
+/** Marks an entry that is a file as used now; one that is gone is nothing to complain of. */
+void kb_cache_touch(const char *entry_path);
 
 /** A new, held, empty folder on the same file system, to be filled and put in place. */
 int kb_cache_begin(const char *cache_dir, const char *kind, char **ret_dir, int *ret_fd,

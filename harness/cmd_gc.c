@@ -2,88 +2,91 @@
 /* kbisect gc: trims the caches to a size. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "harness/base/mem.h"
-#include "harness/base/str.h"
 #include "harness/cache.h"
 #include "harness/cmd.h"
 #include "harness/opts.h"
-#include "harness/workload.h"
 #include "results/run.h"
 
-#define MIB(bytes) ((bytes) / 1048576.0)
+#define MAX_SIZE_DEFAULT "20GiB"
+
+/* "20GiB", "500MiB", "0": a cache has no use for finer units. */
+static int parse_size(const char *text, uint64_t *ret_bytes, struct kb_error *err)
+{
+	static const struct {
+		const char *suffix;
+		unsigned shift;
+	} units[] = { { "GiB", 30 }, { "MiB", 20 }, { "KiB", 10 }, { "", 0 } };
+
+	for (size_t i = 0; i < KB_COUNT_OF(units); i++) {
+		uint64_t number;
+
+		if (!kb_ends_with(text, units[i].suffix))
+			continue;
+		KB_AUTO_FREE char *digits =
+			kb_strndup(text, strlen(text) - strlen(units[i].suffix));
+		if (kb_parse_u64(digits, 0, UINT64_MAX >> units[i].shift, "size", &number, NULL))
+			break;
+		*ret_bytes = number << units[i].shift;
+		return 0;
+	}
+	return kb_error_set(err, KB_EUSAGE, "--max-size wants e.g. 20GiB or 500MiB, not '%s'", text);
+}
+
+static double mib(uint64_t bytes)
+{
+	return (double)bytes / (1 << 20);
+}
 
 static void print_removed(void *ctx, const char *kind, const char *key, uint64_t bytes)
 {
-	const bool *dry_run = ctx;
-
-	printf("%s %s/%.12s, %.1f MiB\n", *dry_run ? "would remove" : "removed", kind, key,
-	       MIB((double)bytes));
-}
-
-/* A size as in job files, but 0 is fine and memory has no meaning here. */
-static int parse_max_size(const char *text, uint64_t *ret_bytes, struct kb_error *err)
-{
-	if (kb_streq(text, "0")) {
-		*ret_bytes = 0;
-		return 0;
-	}
-	if (!strchr(text, 'x') && kb_size_parse(text, 0, "--max-size", ret_bytes, NULL) == 0)
-		return 0;
-	return kb_error_set(err, KB_EUSAGE,
-			    "--max-size: '%s' is not a size: write 0, 512MiB or 20GiB", text);
-}
-
-static void print_totals(const struct kb_cache_totals *t, bool dry_run)
-{
-	printf("%s %.1f MiB in %" PRIu32 " entries; %.1f MiB in %" PRIu32 " entries are left\n",
-	       dry_run ? "would free" : "freed", MIB((double)t->bytes_freed), t->entries_removed,
-	       MIB((double)(t->bytes_before - t->bytes_freed)),
-	       t->entries_before - t->entries_removed);
-	if (t->entries_in_use)
-		printf("%" PRIu32 " entries are in use and stay\n", t->entries_in_use);
+	printf("%s %s/%.16s %.1f MiB\n", *(const bool *)ctx ? "would remove" : "removed", kind,
+	       key, mib(bytes));
 }
 
 int kb_cmd_gc(int argc, char **argv)
 {
+	const char *max_size = MAX_SIZE_DEFAULT;
 	KB_AUTO_FREE char *cache = kb_cache_dir();
-	const char *max_size = "20GiB";
+	struct kb_cache_trim how = { .removed = print_removed };
 	struct kb_cache_totals totals = { 0 };
-	bool dry_run = false, slots = false;
 	struct kb_error err;
 	const struct kb_opt opts[] = {
 		{ .name = "max-size", .type = KB_OPT_STRING, .target = &max_size,
-		  .arg_name = "SIZE", .help = "keep at most this much, e.g. 5GiB (default 20GiB)" },
-		{ .name = "slots", .type = KB_OPT_FLAG, .target = &slots,
-		  .help = "also count and remove idle source and object trees; the next build of "
-			  "their repository starts from scratch" },
-		{ .name = "dry-run", .short_name = 'n', .type = KB_OPT_FLAG, .target = &dry_run,
-		  .help = "only say what would be removed" },
+		  .arg_name = "SIZE", .help = "what may stay (default " MAX_SIZE_DEFAULT ")" },
+		{ .name = "slots", .type = KB_OPT_FLAG, .target = &how.slots,
+		  .help = "source and object trees count too; the next build of such a "
+			  "repository is then a full one" },
+		{ .name = "dry-run", .short_name = 'n', .type = KB_OPT_FLAG,
+		  .target = &how.dry_run, .help = "only say what would go" },
 		{ .name = NULL },
 	};
 	const struct kb_command cmd = {
 		.name = "gc",
-		.summary = "trim the caches",
+		.summary = "trim the caches of builds and boots to a size",
 		.usage = "[--max-size SIZE] [--slots] [--dry-run]",
-		.description =
-			"Removes the least recently used entries of the build and boot caches until "
-			"the rest fits into the size. What a running kbisect uses is never removed.",
+		.description = "Removes what was used longest ago first, and never what is in use. "
+			       "Nothing is lost but time: whatever is removed is built or booted "
+			       "again when it is needed. Runs and their records are not touched.",
 		.opts = opts,
 	};
-	struct kb_cache_trim how = { .removed = print_removed, .ctx = &dry_run };
 	int r = kb_opts_parse(&cmd, argc, argv, NULL, NULL, &err);
 
 	if (r > 0)
 		return KB_EXIT_OK;
+	how.ctx = &how.dry_run;
 	if (!r)
-		r = parse_max_size(max_size, &how.max_bytes, &err);
-	how.slots = slots;
-	how.dry_run = dry_run;
+		r = parse_size(max_size, &how.max_bytes, &err);
 	if (!r)
 		r = kb_cache_trim(cache, &how, &totals, &err);
 	if (r)
 		return kb_cmd_fail("gc", &err);
-	print_totals(&totals, dry_run);
+	printf("%.1f MiB in %" PRIu32 " entries; %s %.1f MiB in %" PRIu32 "; %" PRIu32 " in use\n",
+	       mib(totals.bytes_before), totals.entries_before,
+	       how.dry_run ? "would free" : "freed", mib(totals.bytes_freed),
+	       totals.entries_removed, totals.entries_in_use);
 	return KB_EXIT_OK;
 }

@@ -4,7 +4,6 @@
 #include <glob.h>
 #include <inttypes.h>
 #include <pwd.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdarg.h>

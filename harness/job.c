@@ -147,7 +147,7 @@ static int read_expect_key(struct kb_expect *e, const char *base, const char *na
 		return read_limit(base, name, json, &e->min, err);
 	if (!strcmp(name, "max"))
 		return read_limit(base, name, json, &e->max, err);
-	if (!is_counter && strcmp(name, "at"))
+	if (!is_counter && !kb_streq(name, "at"))
 		return kb_error_set(err, KB_ECONFIG,
 				    "%s: unknown key; there are counter, at, min, max", key);
 	if (!json_is_string(json))
@@ -174,8 +174,8 @@ static int read_expect(struct kb_expect *e, const char *base, json_t *json, stru
 	}
 	if (!e->counter || !*e->counter)
 		return kb_error_set(err, KB_ECONFIG, "%s.counter: is missing", base);
-	if (strcmp(e->point, "start") && strcmp(e->point, "stop") &&
-	    strcmp(e->point, "before") && strcmp(e->point, "after"))
+	if (!kb_streq(e->point, "start") && !kb_streq(e->point, "stop") &&
+	    !kb_streq(e->point, "before") && !kb_streq(e->point, "after"))
 		return kb_error_set(err, KB_ECONFIG,
 				    "%s.at: '%.100s' is not one of start, stop, before, after", base,
 				    e->point);

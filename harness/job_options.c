@@ -198,7 +198,7 @@ int job_check_text(const char *key, const char *value, struct kb_error *err)
 		return kb_error_set(err, KB_ECONFIG, "%s: longer than %d bytes", key,
 				    TEXT_MAX_BYTES);
 	KB_AUTO_FREE char *clean = kb_str_sanitize(value, len, len);
-	if (strcmp(clean, value) || strpbrk(value, "\t\n"))
+	if (!kb_streq(clean, value) || strpbrk(value, "\t\n"))
 		return kb_error_set(err, KB_ECONFIG,
 				    "%s: must be one line of text without control characters", key);
 	return 0;
@@ -320,7 +320,7 @@ int job_put_param(struct kb_pairs *params, const char *name, const char *value,
 	if (r)
 		return r;
 	for (size_t i = 0; i < params->count; i++) {
-		if (strcmp(params->items[i].name, name))
+		if (!kb_streq(params->items[i].name, name))
 			continue;
 		free(params->items[i].value);
 		params->items[i].value = kb_strdup(value);
@@ -353,7 +353,7 @@ static int set_number(struct kb_job *job, const struct job_option *o, const char
 static int set_bool(struct kb_job *job, const struct job_option *o, const char *value,
 		    struct kb_error *err)
 {
-	if (strcmp(value, "true") && strcmp(value, "false"))
+	if (!kb_streq(value, "true") && !kb_streq(value, "false"))
 		return kb_error_set(err, KB_ECONFIG, "%s: '%.100s' is not true or false", o->key,
 				    value);
 	*(bool *)job_field(job, o) = !strcmp(value, "true");

@@ -100,7 +100,7 @@ static void write_rows(FILE *out, const char *section)
 		const char *dot = strchr(o->key, '.');
 		size_t own = dot ? (size_t)(dot - o->key) : 0;
 
-		if (own != len || strncmp(o->key, section, len))
+		if (own != len || !kb_starts_with(o->key, section))
 			continue;
 		fprintf(out, "| `%s` | ", o->key);
 		write_type(out, o);

@@ -14,7 +14,7 @@ static int number_after(const char *text, const char *name, unsigned *ret_number
 	for (const char *line = text; line; line = strchr(line, '\n')) {
 		if (*line == '\n')
 			line++;
-		if (strncmp(line, name, n))
+		if (strncmp(line, name, n) != 0)
 			continue;
 		const char *p = line + n + strspn(line + n, " \t");
 		if (*p++ != '=')

@@ -228,7 +228,7 @@ static char *cache_path(const struct kb_measure *m, const struct kb_boot_request
 	if (!kb_streq(req->mode, "exact") || m->fresh)
 		return NULL;
 	struct kb_hash *h = kb_hash_new();
-	const char *const texts[] = { "kbisect exact boot 1", m->qemu_version,
+	const char *const texts[] = { "kbisect exact boot 2", m->qemu_version,
 				      req->kernel_sha256, req->image_sha256, req->machine,
 				      req->accel, req->scratch,
 				      req->extra_cmdline ? req->extra_cmdline : "" };

@@ -15,6 +15,7 @@
 
 enum {
 	CMDLINE_MAX = 2047,    /* COMMAND_LINE_SIZE of x86, less the NUL */
+	MEMORY_ABOVE_MIB = 32, /* at most; see memory_above() */
 	LOW_RESERVE_MIB = 128, /* left below the scratch area for kernel and initramfs */
 	MAX_MIB = 1 << 24,
 };
@@ -52,6 +53,17 @@ const char *kb_domxml_scratch_device(const char *scratch)
 	return kb_streq(scratch, "virtio-blk") ? "/dev/vda" : NULL;
 }
 
+/*
+ * Some memory stays above a scratch range that lies below 4 GiB: QEMU loads the initrd at the
+ * top of it, and firmware keeps tables there. In the range itself the initrd's bytes (among
+ * them fresh SSH keys) would be what mkfs finds on its device and looks at, and exact boots
+ * would not be equal.
+ */
+static uint64_t memory_above(uint64_t memory_mib)
+{
+	return memory_mib / 4 < MEMORY_ABOVE_MIB ? memory_mib / 4 : MEMORY_ABOVE_MIB;
+}
+
 int kb_domxml_place_scratch(const char *machine, uint64_t memory_mib,
 			    uint64_t scratch_mib, uint64_t *ret_start_mib,
 			    struct kb_error *err)
@@ -66,14 +78,14 @@ int kb_domxml_place_scratch(const char *machine, uint64_t memory_mib,
 				    "vm.memory_mib or vm.scratch_mib is too large");
 	uint64_t total = memory_mib + scratch_mib;
 	if (total < m->split_from_mib) {
-		*ret_start_mib = memory_mib;
+		*ret_start_mib = memory_mib - memory_above(memory_mib);
 		return 0;
 	}
 	uint64_t high = total - m->low_mib;
 	if (scratch_mib <= high)
 		*ret_start_mib = 4096 + high - scratch_mib;
-	else if (scratch_mib + LOW_RESERVE_MIB <= m->low_mib)
-		*ret_start_mib = m->low_mib - scratch_mib;
+	else if (scratch_mib + LOW_RESERVE_MIB + memory_above(memory_mib) <= m->low_mib)
+		*ret_start_mib = m->low_mib - scratch_mib - memory_above(memory_mib);
 	else
 		return kb_error_set(
 			err, KB_ECONFIG,
@@ -154,7 +166,7 @@ static void append_reserve(struct kb_str *s, uint32_t perturbation)
 {
 	uint32_t pages = 1 + (3 * perturbation * perturbation + 29 * perturbation) % 127;
 
-	kb_str_appendf(s, " memmap=%uK$48M", 4 * pages);
+	kb_str_appendf(s, " memmap=%uK$40M", 4 * pages);
 }
 
 int kb_domxml_cmdline(const struct kb_domxml_spec *spec, char **ret_cmdline,
@@ -185,10 +197,7 @@ int kb_domxml_cmdline(const struct kb_domxml_spec *spec, char **ret_cmdline,
 					    req->scratch_mib, &start, err);
 		if (r)
 			return r;
-		/* Firmware may keep its tables in the last pages of RAM, which would split
-		 * the range in two: the last MiB stays out of it. */
-		kb_str_appendf(&s, " memmap=%uM!%" PRIu64 "M memmap=1M$%" PRIu64 "M",
-			       req->scratch_mib - 1, start, start + req->scratch_mib - 1);
+		kb_str_appendf(&s, " memmap=%uM!%" PRIu64 "M", req->scratch_mib, start);
 	}
 	if (is_exact(req))
 		append_reserve(&s, req->perturbation);

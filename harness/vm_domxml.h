@@ -38,7 +38,7 @@ int kb_domxml_cmdline(const struct kb_domxml_spec *spec, char **ret_cmdline,
 /**
  * Where `scratch_mib` of memory can be set aside for the pmem scratch disk so that
  * `memory_mib` stay usable, in a VM that has both together. It accounts for the hole
- * below 4 GiB.
+ * below 4 GiB, and leaves the initrd, at the top of low memory, outside.
  * @ret_start_mib guest-physical address
  * Errors: KB_ECONFIG when no single area is large enough.
  * Source: QEMU hw/i386/{pc_q35,pc_piix,microvm}.c, where each splits its memory.

@@ -291,8 +291,12 @@ int kb_json_get_doubles(const json_t *array, const char *key, double **ret_value
 
 	if (!json_is_array(array))
 		return kb_json_wrong_kind(key, "an array of numbers", array, err);
-	if (count)
-		values = kb_calloc(count, sizeof(*values));
+	if (!count) {
+		*ret_values = NULL;
+		*ret_count = 0;
+		return 0;
+	}
+	values = kb_calloc(count, sizeof(*values));
 	json_array_foreach(array, i, item) {
 		if (!json_is_number(item) && !json_is_null(item))
 			return kb_json_wrong_kind(key, "an array of numbers", item, err);
@@ -315,7 +319,7 @@ static int check_format(const json_t *root, const char *name, const char *format
 	if (!got || !json_is_integer(version))
 		return kb_error_set(err, KB_ECONFIG,
 				    "%s: format: a document of kbisect has name and major here", name);
-	if (strcmp(got, format))
+	if (!kb_streq(got, format))
 		return kb_error_set(err, KB_ECONFIG, "%s: format.name: is '%.100s', not '%s'", name,
 				    got, format);
 	if (json_integer_value(version) < 1 || json_integer_value(version) > major)

@@ -301,7 +301,7 @@ static const char *value_of(const struct kb_strv *argv, size_t i, const char *na
 	const char *arg = argv->items[i];
 	size_t len = strlen(name);
 
-	if (strncmp(arg, name, len))
+	if (!kb_starts_with(arg, name))
 		return NULL;
 	if (arg[len] == '=')
 		return arg + len + 1;
@@ -312,7 +312,7 @@ static size_t count_option(const struct kb_strv *argv, const char *name)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < argv->count && !kb_streq(argv->items[i], "--"); i++)
+	for (size_t i = 0; i < argv->count && strcmp(argv->items[i], "--") != 0; i++)
 		count += value_of(argv, i, name) != NULL;
 	return count;
 }
@@ -329,11 +329,11 @@ static void write_argument(FILE *out, const char *name, const char *value)
 static size_t write_option(FILE *out, const struct kb_strv *argv, size_t i)
 {
 	const char *arg = argv->items[i];
+	const char *next = i + 1 < argv->count ? argv->items[i + 1] : NULL;
 
 	/* Whether the next one is its value is only a guess, and only about line breaks. */
-	if (*arg == '-' && !strchr(arg, '=') && i + 1 < argv->count &&
-	    *argv->items[i + 1] != '-') {
-		write_argument(out, arg, argv->items[i + 1]);
+	if (*arg == '-' && !strchr(arg, '=') && next && *next != '-') {
+		write_argument(out, arg, next);
 		return i + 1;
 	}
 	write_argument(out, "", arg);
@@ -372,11 +372,11 @@ static void write_given_command(FILE *out, const struct kb_report *r)
 		const char *value = NULL;
 		size_t k = 0;
 
-		if (kb_streq(argv->items[i], "--")) {
+		if (!strcmp(argv->items[i], "--")) {
 			write_paths(out, argv, i + 1);
 			break;
 		}
-		if (kb_streq(argv->items[i], "--json") || kb_streq(argv->items[i], "--quiet"))
+		if (!strcmp(argv->items[i], "--json") || !strcmp(argv->items[i], "--quiet"))
 			continue;
 		for (; k < KB_COUNT_OF(fixed) && !value; k += !value)
 			value = value_of(argv, i, fixed[k].name);
@@ -399,7 +399,7 @@ static void write_plain_command(FILE *out, const struct kb_report *r)
 	write_argument(out, "--good", r->good);
 	write_argument(out, "--bad", r->bad);
 	/* the built-in job has a name, but no file */
-	if (strcmp(job, "default"))
+	if (!kb_streq(job, "default"))
 		write_argument(out, "--job", job);
 	fputc('\n', out);
 }

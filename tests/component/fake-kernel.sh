@@ -10,6 +10,7 @@
 #   needs-host        fails for a tool that the host lacks
 #   moved             fails when old objects are around, without a compiler's word
 # usage: fake-kernel.sh FOLDER
+# shellcheck disable=SC2016 # make's variables
 set -euo pipefail
 cd "$1"
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
@@ -32,7 +33,7 @@ bzImage: $(O)/main.o
 	nm $(O)/main.o >$(O)/System.map
 $(O)/main.o: main.c $(O)/.config
 	@echo compiled >>$(O)/../compiled
-	@test ! -e $(O)/../stall || { echo half >$@; touch $(O)/../stalled; sleep 1000; }
+	@test ! -e $(O)/../stall || { touch $@ $(O)/../stalled; sleep 1000; }
 	@echo "  CC      main.o"
 	cd $(O) && $(CC) $(KCFLAGS) $(EXTRA) -g -c $(CURDIR)/main.c -o $@
 	@echo 'cmd_$@ := cc' >$(O)/.main.o.cmd

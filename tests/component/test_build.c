@@ -181,8 +181,8 @@ static void symbols(void)
 
 static void make_arguments_count(void)
 {
-	REQUEST(req, "base", "cache", "a");
-	REQUEST(plain, "base", "cache", "a");
+	REQUEST(req, "base", "cache-args", "args");
+	REQUEST(plain, "base", "cache-args", "args");
 	RECORD(rec);
 	RECORD(first);
 
@@ -224,7 +224,7 @@ static void time_limit(void)
 	KB_AUTO_FREE char *pid_path = kb_path_join(req.slot_dir, "grandchild");
 	KB_AUTO_FREE char *pid = NULL;
 	is_int(kb_read_file(pid_path, 64, &pid, NULL, NULL), 0, "the grandchild had started");
-	ok(pid && goes_away(atol(pid)), "and is gone");
+	ok(pid && goes_away(strtol(pid, NULL, 10)), "and is gone");
 	KB_AUTO_FREE char *entry = kb_cache_path(req.cache_dir, KB_CACHE_BUILDS, rec.key);
 	ok(!kb_path_exists(entry), "a time-out is not cached");
 }
@@ -281,7 +281,10 @@ static bool appears(const char *path)
 	return kb_path_exists(path);
 }
 
-/* SIGKILL while an object is half written, and its .cmd is that of the build before. */
+/*
+ * SIGKILL while an object is being made: it is younger than its source already, but not yet
+ * that source's, and its .cmd is that of the build before. make alone would take it as done.
+ */
 static void killed_in_the_middle(void)
 {
 	REQUEST(base, "base", "cache-kill", "kill");

@@ -93,7 +93,7 @@ static void only_differences_written(void)
 	KB_AUTO_FREE char *bytes = sh_line("od -An -c out/lf | tr -d ' '");
 	is_str(bytes, "lf\\n", "no line ending is converted");
 	KB_AUTO_FREE char *files = sh_line("git -C r ls-tree -r one | wc -l");
-	is_int(changed, atoi(files), "every file counts");
+	is_int(changed, strtol(files, NULL, 10), "every file counts");
 
 	struct timespec kept = mtime_of("same/deep/file"), lf = mtime_of("lf");
 	nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);

@@ -29,7 +29,7 @@ static long read_pid(const char *name)
 
 		/* the line is complete once its newline is there */
 		if (!kb_read_file(path, 64, &text, &len, NULL) && len && text[len - 1] == '\n')
-			return atol(text);
+			return strtol(text, NULL, 10);
 		kb_sleep_ms(10);
 	}
 	return -1;

@@ -25,15 +25,33 @@ static void fill(const char *dir)
 	kb_write_file_atomic(path, data, ENTRY_BYTES, NULL);
 }
 
+static void set_time(const char *path, time_t second)
+{
+	struct timespec times[2] = { { .tv_sec = second }, { .tv_sec = second } };
+
+	utimensat(AT_FDCWD, path, times, 0);
+}
+
 /* An entry last used at `second`. */
 static char *make_entry(const char *kind, const char *key, time_t second)
 {
 	char *path = kb_cache_path(root, kind, key);
-	struct timespec times[2] = { { .tv_sec = second }, { .tv_sec = second } };
 
 	kb_mkdirs(path, NULL);
 	fill(path);
-	utimensat(AT_FDCWD, path, times, 0);
+	set_time(path, second);
+	return path;
+}
+
+/* Boots are files, spread over folders. */
+static char *make_boot(const char *shard, time_t second)
+{
+	KB_AUTO_FREE char *dir = kb_cache_path(root, KB_CACHE_BOOTS, shard);
+	char *path = kb_path_join(dir, "data");
+
+	kb_mkdirs(dir, NULL);
+	fill(dir);
+	set_time(path, second);
 	return path;
 }
 
@@ -46,7 +64,7 @@ static void note(void *ctx, const char *kind, const char *key, uint64_t bytes)
 static void least_recently_used_go_first(void)
 {
 	KB_AUTO_FREE char *a = make_entry(KB_CACHE_BUILDS, "a", 1000);
-	KB_AUTO_FREE char *b = make_entry(KB_CACHE_BOOTS, "b", 500);
+	KB_AUTO_FREE char *b = make_boot("b", 500);
 	KB_AUTO_FREE char *c = make_entry(KB_CACHE_BUILDS, "c", 3000);
 	KB_AUTO_FREE char *d = make_entry(KB_CACHE_BUILDS, "d", 2000);
 	KB_AUTO(kb_str_free) struct kb_str gone = { 0 };
@@ -56,22 +74,29 @@ static void least_recently_used_go_first(void)
 	};
 
 	is_int(kb_cache_trim(root, &how, &t, NULL), 0, "dry run");
-	is_str(kb_str_get(&gone), "boots/b builds/a ", "names the oldest, across kinds");
+	is_str(kb_str_get(&gone), "boots/b/data builds/a ", "names the oldest, across kinds");
 	ok(kb_path_exists(a) && kb_path_exists(b), "but removes nothing");
 	is_int(t.entries_removed, 2, "counts them");
 	kb_str_free(&gone);
 	how.dry_run = false;
 	is_int(kb_cache_trim(root, &how, &t, NULL), 0, "trim");
-	is_str(kb_str_get(&gone), "boots/b builds/a ", "removes the same");
+	is_str(kb_str_get(&gone), "boots/b/data builds/a ", "removes the same");
 	ok(!kb_path_exists(a) && !kb_path_exists(b), "they are gone");
 	ok(kb_path_exists(c) && kb_path_exists(d), "the others stay");
 	is_int(t.entries_before, 4, "entries before");
 	ok(t.bytes_before - t.bytes_freed <= how.max_bytes, "the rest fits");
 	is_int(kb_cache_trim(root, &how, &t, NULL), 0, "again");
 	is_int(t.entries_removed, 0, "nothing to do");
+	KB_AUTO_FREE char *old = make_boot("e", 400);
+	KB_AUTO_FREE char *older = make_boot("f", 300);
+	kb_cache_touch(older);
+	how.max_bytes = t.bytes_before + ENTRY_BYTES + 4096;
+	kb_cache_trim(root, &how, &t, NULL);
+	ok(!kb_path_exists(old) && kb_path_exists(older), "touching a file counts as use");
 	how.max_bytes = 0;
 	how.removed = NULL;
 	kb_cache_trim(root, &how, &t, NULL);
+	ok(!kb_path_exists(older), "size 0 removes files");
 	ok(!kb_path_exists(c) && !kb_path_exists(d), "size 0 removes all");
 }
 
