@@ -45,7 +45,8 @@ ADAPTER_SRC := bisect/repo.c bisect/repo_bases.c bisect/repo_checkout.c bisect/r
 
 SESSION_SRC := harness/doctor.c harness/doctor_kvm.c harness/host.c harness/measure.c \
 	harness/paths.c harness/session.c harness/session_create.c harness/session_judge.c \
-	harness/session_report.c harness/session_state.c harness/survey.c harness/unit.c
+	harness/session_replay.c harness/session_report.c \
+	harness/session_state.c harness/survey.c harness/unit.c
 
 CMD_SRC := harness/cmd_bisect.c harness/cmd_common.c harness/cmd_doctor.c harness/cmd_gc.c harness/cmd_job.c \
 	harness/cmd_judge.c harness/cmd_measure.c harness/cmd_next.c harness/cmd_report.c \

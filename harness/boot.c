@@ -154,6 +154,9 @@ static int collect(struct boot *b, struct kb_boot_record *rec, struct kb_error *
 	int polled = kb_console_poll(&b->console, err);
 	if (polled)
 		return polled;
+	/* Not the guest's doing: nothing was learnt about the kernel. */
+	if (r && why.code != KB_EGUEST && why.code != KB_ETIMEOUT && !vm_is_gone(b))
+		return kb_error_set(err, why.code, "%s", why.message);
 	if (r && b->console.has_late_fail)
 		return fail_with(rec, KB_BOOT_FAILED, failed_step(&b->console));
 	if (r)

@@ -13,7 +13,7 @@
 #include "harness/job.h"
 #include "results/report.h"
 
-/* Exit codes of the program (docs/cli.md has the table). */
+/* Exit codes of the program (`kbisect bisect --help` has the list). */
 enum kb_exit {
 	KB_EXIT_OK = 0,
 	KB_EXIT_FAILURE = 1,

@@ -47,7 +47,7 @@ struct bisect_opts {
 	const char *repo, *bad, *unit_command;
 	struct kb_strv goods, skips;
 	struct kb_cmd_job_opts job;
-	bool first_parent, json, quiet, fresh;
+	bool first_parent, json, quiet, fresh, force;
 };
 
 static void bisect_opts_free(struct bisect_opts *o)
@@ -79,6 +79,10 @@ static int start(struct bisect_opts *o, struct kb_strv *paths, int argc, char **
 	r = kb_cmd_load_job(&o->job, &job, err);
 	if (r)
 		return r;
+	if (o->force)
+		r = kb_job_set(&job, "decision.force", "true", err);
+	if (r)
+		return r;
 	args.job = &job;
 	for (int i = 0; i < argc; i++)
 		kb_strv_add(&words, argv[i]);
@@ -104,6 +108,8 @@ int kb_cmd_bisect(int argc, char **argv)
 		KB_CMD_JOB_OPTIONS(o.job),
 		{ .name = "first-parent", .type = KB_OPT_FLAG, .target = &o.first_parent,
 		  .help = "follow only first parents: find the merge, not the commit in it" },
+		{ .name = "force", .type = KB_OPT_FLAG, .target = &o.force,
+		  .help = "go on although the endpoints are too close for the boots allowed" },
 		{ .name = "fresh", .type = KB_OPT_FLAG, .target = &o.fresh,
 		  .help = "measure again what the cache of exact boots already knows" },
 		{ .name = "unit-command", .type = KB_OPT_STRING, .target = &o.unit_command,

@@ -11,8 +11,10 @@
 #include "harness/bisectlog.h"
 #include "harness/cmd.h"
 #include "harness/opts.h"
+#include "harness/paths.h"
 #include "harness/progress.h"
 #include "harness/session.h"
+#include "harness/version.h"
 #include "results/run.h"
 
 #define BISECT_LOG_MAX_BYTES (16u << 20)
@@ -63,9 +65,17 @@ static int endpoints_from_git(struct kb_repo *repo, char *ret_bad, char *ret_goo
 /* The run of these endpoints and this job, made at the first call: a small file under
  * STATE/judge points to it. */
 static int find_or_make_run(const struct judge_opts *o, const struct kb_job *job,
-			    const char *good, const char *bad, char **ret_dir,
-			    struct kb_error *err)
+			    const char *git_dir, const char *good, const char *bad,
+			    char **ret_dir, struct kb_error *err)
 {
+	KB_AUTO_FREE char *image = NULL;
+	char image_sha256[KB_HASH_HEX_LEN + 1];
+	int r = kb_path_image(&image, err);
+
+	if (!r)
+		r = kb_hash_file(image, image_sha256, err);
+	if (r)
+		return r;
 	KB_AUTO_FREE char *state = kb_state_dir();
 	KB_AUTO_FREE char *job_text = kb_job_format(job);
 	KB_AUTO_FREE char *folder = kb_path_join(state, "judge");
@@ -73,7 +83,9 @@ static int find_or_make_run(const struct judge_opts *o, const struct kb_job *job
 	char hex[KB_HASH_HEX_LEN + 1];
 	struct kb_hash *h = kb_hash_new();
 
-	kb_hash_update_str(h, o->repo);
+	kb_hash_update_str(h, KB_VERSION);
+	kb_hash_update_str(h, git_dir);
+	kb_hash_update_str(h, image_sha256);
 	kb_hash_update_str(h, good);
 	kb_hash_update_str(h, bad);
 	kb_hash_update_str(h, job_text);
@@ -91,7 +103,7 @@ static int find_or_make_run(const struct judge_opts *o, const struct kb_job *job
 					.goods = &goods, .bad = bad, .job = job,
 					.unit_command = o->unit_command };
 	KB_AUTO_FREE char *dir = NULL;
-	int r = kb_session_create(&args, &dir, err);
+	r = kb_session_create(&args, &dir, err);
 	if (!r)
 		r = kb_mkdirs(folder, err);
 	if (!r)
@@ -124,9 +136,10 @@ static int judge(const struct judge_opts *o, enum kb_verdict *ret_verdict, char 
 		r = kb_repo_resolve(repo, o->good ? o->good : from_git_good, &good, err);
 	if (!r)
 		r = kb_repo_resolve(repo, o->bad ? o->bad : from_git_bad, &bad, err);
-	kb_repo_free(repo);
 	if (!r)
-		r = find_or_make_run(o, &job, good.hex, bad.hex, &dir, err);
+		r = find_or_make_run(o, &job, kb_repo_worktree_git_dir(repo), good.hex, bad.hex,
+				     &dir, err);
+	kb_repo_free(repo);
 	if (r)
 		return r;
 	memcpy(ret_head, head.hex, sizeof(head.hex));

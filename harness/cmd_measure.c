@@ -76,6 +76,12 @@ int kb_cmd_measure(int argc, char **argv)
 
 	if (r > 0)
 		return KB_EXIT_OK;
+	for (size_t i = 0; i < revs.count && !r; i++)
+		for (size_t j = 0; j < i && !r; j++)
+			if (kb_streq(revs.items[i], revs.items[j]))
+				r = kb_error_set(&err, KB_EUSAGE,
+						 "%s is named twice: raise --boots instead",
+						 revs.items[i]);
 	if (!r)
 		r = measure(&o, &revs, &report, &err);
 	kb_strv_free(&o.job.sets);

@@ -34,7 +34,7 @@ int kb_host_settle_job(struct kb_job *job, struct kb_error *err)
 				    "vm.accel or use --mode time");
 	if (kb_streq(mode, "time") && !kb_streq(accel, "kvm"))
 		kb_warn("time mode without KVM: wall-clock times under emulation are too noisy to "
-			"find small regressions (docs/how-it-measures.md); --mode exact is not");
+			"find small regressions (docs/decisions/exact-mode.md); --mode exact is not");
 	KB_AUTO_FREE char *mode_copy = kb_strdup(mode);
 	KB_AUTO_FREE char *accel_copy = kb_strdup(accel);
 	r = kb_job_set(job, "mode", mode_copy, err);

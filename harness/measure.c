@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "harness/measure.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "harness/base/log.h"
 #include "harness/base/mem.h"
 #include "harness/base/proc.h"
+#include "harness/cache.h"
 #include "harness/kversion.h"
 #include "harness/paths.h"
 #include "harness/workload.h"
@@ -58,14 +60,30 @@ static int read_qemu_version(char **ret_version, struct kb_error *err)
 	return 0;
 }
 
-static unsigned default_parallel(const char *mode)
+/* What can be had without pushing others out; 0 when it cannot be told. */
+static uint64_t available_mib(void)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	char line[128];
+	unsigned long long kib = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kib >> 10;
+}
+
+/* Exact boots do not feel each other; timed ones do. QEMU takes some 256 MiB of its own. */
+static unsigned default_parallel(const char *mode, const struct kb_job *job)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t fit = available_mib() / (job->vm_memory_mib + job->vm_scratch_mib + 256);
 
-	/* Exact boots do not feel each other; timed ones do. */
-	if (!kb_streq(mode, "exact"))
+	if (!kb_streq(mode, "exact") || cores < 2 || fit < 2)
 		return 1;
-	return cores > 1 ? (unsigned)cores : 1;
+	return fit < (uint64_t)cores ? (unsigned)fit : (unsigned)cores;
 }
 
 int kb_measure_init(struct kb_measure *m, const struct kb_job *job,
@@ -77,7 +95,7 @@ int kb_measure_init(struct kb_measure *m, const struct kb_job *job,
 
 	*m = (struct kb_measure){ .job = job, .info = info, .repo = repo, .run_dir = run_dir };
 	m->cache_dir = kb_cache_dir();
-	m->parallel = job->vm_parallel ? job->vm_parallel : default_parallel(info->mode);
+	m->parallel = job->vm_parallel ? job->vm_parallel : default_parallel(info->mode, job);
 	for (size_t i = 0; i < job->kernel_fragments.count; i++) {
 		KB_AUTO_FREE char *path = NULL;
 
@@ -105,6 +123,9 @@ int kb_measure_init(struct kb_measure *m, const struct kb_job *job,
 
 void kb_measure_free(struct kb_measure *m)
 {
+	for (size_t i = 0; i < m->held_count; i++)
+		kb_close(&m->held[i]);
+	free(m->held);
 	free(m->cache_dir);
 	free(m->mkfs_options);
 	free(m->qemu_version);
@@ -153,6 +174,18 @@ static int make_build_request(struct kb_measure *m, const struct kb_oid *commit,
 	return 0;
 }
 
+/* `kbisect gc` beside us must not take a kernel between its build and its last boot. An entry
+ * that cannot be held (another host's, or a test's) is used all the same. */
+static void hold_artifact(struct kb_measure *m, const struct kb_build_record *build)
+{
+	int fd = -1;
+
+	if (!build->artifact_dir || kb_cache_hold(build->artifact_dir, &fd, NULL))
+		return;
+	KB_GROW(m->held, m->held_count, m->held_cap);
+	m->held[m->held_count++] = fd;
+}
+
 int kb_measure_build(struct kb_measure *m, const struct kb_oid *commit,
 		     struct kb_build_record *ret_record, char **ret_record_rel,
 		     struct kb_error *err)
@@ -169,6 +202,7 @@ int kb_measure_build(struct kb_measure *m, const struct kb_oid *commit,
 			  err);
 	if (r)
 		return r;
+	hold_artifact(m, ret_record);
 	r = kb_build_record_write(path, ret_record, err);
 	if (r) {
 		kb_build_record_free(ret_record);
@@ -321,6 +355,7 @@ static int try_cache(struct boot_batch *b, const struct kb_boot_wish *wish,
 		unlink(path);
 		return 0;
 	}
+	kb_cache_touch(path);
 	r = kb_boot_record_write(record_path, &record, err);
 	if (!r)
 		r = b->done(b->ctx, wish, &record, rel, true, err);
@@ -340,7 +375,7 @@ static int try_finished(struct boot_batch *b, const struct kb_boot_wish *wish,
 
 	if (!kb_path_exists(record_path) || kb_boot_record_read(record_path, &record, NULL) ||
 	    !kb_streq(record.kernel_sha256, req->kernel_sha256) ||
-	    record.perturbation != wish->perturbation)
+	    record.perturbation != wish->perturbation || record.outcome == KB_BOOT_KILLED)
 		return 0;
 	int r = b->done(b->ctx, wish, &record, rel, false, err);
 	return r ? r : 1;

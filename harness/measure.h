@@ -26,6 +26,8 @@ struct kb_measure {
 	struct kb_strv fragments;        /* owned; absolute paths */
 	struct kb_pairs workload_params; /* owned; resolved */
 	unsigned parallel;
+	int *held;                       /* owned; locks on artifacts in use */
+	size_t held_count, held_cap;
 	bool fresh;                      /* do not reuse cached boots */
 	kb_unit_tick tick;
 	void *tick_ctx;

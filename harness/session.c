@@ -6,6 +6,7 @@
 
 #include "harness/base/clock.h"
 #include "harness/base/fs.h"
+#include "harness/base/hash.h"
 #include "harness/base/log.h"
 #include "harness/base/mem.h"
 #include "harness/base/proc.h"
@@ -273,6 +274,20 @@ static int loop(struct session *s, struct kb_error *err)
 	return r;
 }
 
+/* Samples of two images cannot be mixed. */
+static int check_image(const struct session *s, struct kb_error *err)
+{
+	char hex[KB_HASH_HEX_LEN + 1];
+	int r = kb_hash_file(s->info.image_path, hex, err);
+
+	if (!r && !kb_streq(hex, s->info.image_sha256))
+		r = kb_error_set(err, KB_ECONFIG,
+				 "the guest image %s is not the one this run began with: start a "
+				 "new run",
+				 s->info.image_path);
+	return r;
+}
+
 int session_open_measure(struct session *s, struct kb_error *err)
 {
 	KB_AUTO_FREE struct kb_oid *ends = kb_calloc(s->commit_count, sizeof(*ends));
@@ -282,7 +297,10 @@ int session_open_measure(struct session *s, struct kb_error *err)
 	ends[n++] = s->range.oids[s->range.bad];
 	for (uint32_t i = s->base_first; i < s->commit_count; i++)
 		ends[n++] = s->commits[i].oid;
-	int r = kb_measure_init(&s->measure, &s->job, &s->info, s->repo, s->run_dir, ends, n, err);
+	int r = check_image(s, err);
+	if (r)
+		return r;
+	r = kb_measure_init(&s->measure, &s->job, &s->info, s->repo, s->run_dir, ends, n, err);
 
 	s->measure_ready = true;
 	s->measure.tick_ctx = s;

@@ -130,7 +130,6 @@ int kb_session_judge(const char *run_dir, const char *commit_hex,
 
 	session_init(&s);
 	s.observer = observer;
-	s.judge = true;
 	r = session_load(&s, run_dir, err);
 	if (!r)
 		r = kb_repo_resolve(s.repo, commit_hex, &commit, err);

@@ -120,10 +120,11 @@ static void fill_answer(struct session *s, struct kb_report *r)
 		free(r->reason);
 		r->verdict = kb_strdup("fixed-on-good-side");
 		r->reason = kb_asprintf(
-			"the merge base %.12s is as slow as the bad endpoint: the slowness is "
-			"older than both, and the good side repaired it; look for the repair "
-			"with that commit as --bad's opposite",
+			"the merge base %.12s is as slow as the bad endpoint: the regression is "
+			"older than it, and the good side repaired it. Compare with an ancestor "
+			"of the bad endpoint that is fast, as --good",
 			s->commits[bad_base].oid.hex);
+		kb_report_drop_candidates(r);
 	}
 }
 
@@ -152,8 +153,23 @@ void session_make_report(struct session *s, struct kb_report *ret_report)
 	r->job_name = kb_strdup(job->name);
 	r->image_sha256 = kb_strdup(s->info.image_sha256);
 	r->kernel_config = kb_strdup(s->commits[s->good_index].build.config_sha256);
+	for (size_t i = 0; i < s->info.argv.count; i++)
+		kb_strv_add(&r->argv, s->info.argv.items[i]);
 	fill_tested(s, r);
 	fill_answer(s, r);
+}
+
+/* git reads the words of this line back as shell words in quotes, and only those. */
+static void append_quoted(struct kb_str *out, const char *word)
+{
+	kb_str_append(out, " '");
+	for (const char *p = word; *p; p++) {
+		if (*p == '\'')
+			kb_str_append(out, "'\\''");
+		else
+			kb_str_append_bytes(out, p, 1);
+	}
+	kb_str_append(out, "'");
 }
 
 static void log_line(struct session *s, struct kb_str *out, const char *word, uint32_t index)
@@ -179,11 +195,11 @@ int kb_session_git_log(const char *run_dir, char **ret_text, struct kb_error *er
 		return r;
 	kb_str_append(&out, "git bisect start");
 	if (s.info.first_parent)
-		kb_str_append(&out, " --first-parent");
+		append_quoted(&out, "--first-parent");
 	if (s.info.paths.count)
-		kb_str_append(&out, " --");
+		append_quoted(&out, "--");
 	for (size_t i = 0; i < s.info.paths.count; i++)
-		kb_str_appendf(&out, " '%s'", s.info.paths.items[i]);
+		append_quoted(&out, s.info.paths.items[i]);
 	kb_str_append(&out, "\n");
 	log_line(&s, &out, "bad", s.range.bad);
 	log_line(&s, &out, "good", s.good_index);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The state of a run: loading it, and rebuilding it from the journal. No measuring here. */
+/* The state of a run: loading it, and what actions bring to it. No measuring here. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "harness/base/clock.h"
 #include "harness/base/fs.h"
-#include "harness/base/hash.h"
 #include "harness/base/log.h"
 #include "harness/base/mem.h"
 #include "harness/sample.h"
@@ -57,6 +56,7 @@ void kb_session_decide_params(const struct kb_job *job, struct kb_decide_params 
 		.retries = job->retries,
 		.min_effect = log1p(job->min_effect_percent / 100),
 		.seed = job->seed,
+		.force = job->force,
 		.exact = kb_streq(job->mode, "exact"),
 	};
 }
@@ -188,8 +188,12 @@ static int load_engine(struct session *s, struct kb_error *err)
 		if (r)
 			return r;
 		uint32_t index = session_find(s, oid.hex);
-		if (index == UINT32_MAX || index >= s->good_index)
+		if (index == UINT32_MAX || index == s->good_index)
 			continue; /* a skip outside the range changes nothing, as in git */
+		if (index == s->range.bad)
+			return kb_error_set(err, KB_EUSAGE,
+					    "--skip names the bad endpoint, without which nothing "
+					    "can be compared");
 		session_take_untestable(s, index, "skipped by the user");
 	}
 	return 0;
@@ -202,6 +206,12 @@ int session_load(struct session *s, const char *run_dir, struct kb_error *err)
 	if (r)
 		return r;
 	s->run_dir = kb_strdup(run_dir);
+	s->judge = kb_streq(s->info.command, "judge");
+	if (!s->info.bad)
+		return kb_error_set(err, KB_EUSAGE,
+				    "run %s is a `kbisect %s`, not a bisection, and was cut short: "
+				    "there is nothing to report or resume",
+				    s->info.id, s->info.command);
 	r = kb_job_parse(s->info.job_text, strlen(s->info.job_text), "the run's job", &s->job, err);
 	if (!r)
 		r = kb_repo_open(s->info.repo_path, &s->repo, err);
@@ -209,15 +219,6 @@ int session_load(struct session *s, const char *run_dir, struct kb_error *err)
 		r = load_range(s, err);
 	if (!r)
 		r = load_engine(s, err);
-	if (r || s->read_only)
-		return r;
-	char hex[KB_HASH_HEX_LEN + 1];
-	r = kb_hash_file(s->info.image_path, hex, err);
-	if (!r && !kb_streq(hex, s->info.image_sha256))
-		r = kb_error_set(err, KB_ECONFIG,
-				 "the guest image %s is not the one this run began with; "
-				 "samples of two images cannot be mixed: start a new run",
-				 s->info.image_path);
 	return r;
 }
 
@@ -260,6 +261,19 @@ void session_take_boot(struct session *s, uint32_t slot, const struct kb_boot_re
 	s->boots_cached += from_cache;
 }
 
+/* A merge base is judged as its boots come, so that replay knows it as well. */
+static void classify_base(const struct session *s, struct session_commit *c)
+{
+	const struct session_commit *good = &s->commits[s->good_index];
+	const struct session_commit *bad = &s->commits[s->range.bad];
+	struct kb_decide_params params;
+
+	kb_session_decide_params(&s->job, &params);
+	if (c->count >= params.commit_boots_min)
+		c->base_verdict = kb_decide_classify(good->ys, good->count, bad->ys, bad->count,
+						     c->ys, c->count, &params);
+}
+
 static void feed(struct session *s, uint32_t index, const struct session_boot *b)
 {
 	struct session_commit *c = &s->commits[index];
@@ -282,6 +296,8 @@ static void feed(struct session *s, uint32_t index, const struct session_boot *b
 	c->ys[c->count++] = b->y;
 	if (tell_engine)
 		kb_decide_feed_boot(s->decide, index_to_node(s, index), b->y);
+	else if (index >= s->base_first && !s->judge)
+		classify_base(s, c);
 }
 
 bool session_close_if_complete(struct session *s)
@@ -318,8 +334,6 @@ void session_take_untestable(struct session *s, uint32_t index, const char *why)
 /* @return true with an action when a merge base still needs boots */
 static bool next_base(struct session *s, uint32_t *ret_index, struct kb_action *ret_action)
 {
-	const struct session_commit *good = &s->commits[s->good_index];
-	const struct session_commit *bad = &s->commits[s->range.bad];
 	struct kb_decide_params params;
 
 	kb_session_decide_params(&s->job, &params);
@@ -330,14 +344,8 @@ static bool next_base(struct session *s, uint32_t *ret_index, struct kb_action *
 		if (c->untestable || c->failed > params.retries ||
 		    tried >= params.commit_boots_max + params.retries)
 			continue; /* git goes on with a warning when a merge base is skipped */
-		if (c->count >= params.commit_boots_min) {
-			c->base_verdict = kb_decide_classify(good->ys, good->count, bad->ys,
-							     bad->count, c->ys, c->count,
-							     &params);
-			if (c->base_verdict == KB_VERDICT_GOOD ||
-			    c->base_verdict == KB_VERDICT_BAD)
-				continue;
-		}
+		if (c->base_verdict == KB_VERDICT_GOOD || c->base_verdict == KB_VERDICT_BAD)
+			continue;
 		*ret_index = i;
 		*ret_action = (struct kb_action){ .phase = KB_PHASE_SEARCH, .node = KB_NODE_NONE,
 						  .count = c->count ? 1 : params.commit_boots_min };
@@ -374,159 +382,4 @@ bool session_next(struct session *s, uint32_t *ret_index, struct kb_action *ret_
 		return false;
 	*ret_index = session_node_to_index(s, ret_action->node);
 	return true;
-}
-
-/* ---- replay ---- */
-
-static int damaged(const struct session *s, size_t number, const char *what,
-		   struct kb_error *err)
-{
-	return kb_error_set(err, KB_EIO,
-			    "%s/journal.jsonl:%zu: %s; the run cannot be continued, but its boot "
-			    "records are whole (boots/): start a new run, known boots are reused",
-			    s->run_dir, number, what);
-}
-
-static int replay_action(struct session *s, const struct kb_event *e, uint32_t index,
-			 size_t number, struct kb_error *err)
-{
-	struct kb_action action;
-	uint32_t wanted;
-
-	if (s->action.open)
-		return damaged(s, number, "an action begins before the last one ended", err);
-	kb_decide_next(s->decide, &action);
-	if (s->judge && action.phase != KB_PHASE_CALIBRATE) {
-		session_open_action(s, index, e->count, e->perturbation, e->text);
-		return 0;
-	}
-	if (!session_next(s, &wanted, &action) || wanted != index || action.count != e->count ||
-	    e->perturbation != s->commits[index].next_perturbation)
-		return damaged(s, number,
-			       "the decision rule of this kbisect would not have done this", err);
-	session_open_action(s, index, e->count, e->perturbation, e->text);
-	return 0;
-}
-
-static int replay_build(struct session *s, const struct kb_event *e, uint32_t index,
-			size_t number, struct kb_error *err)
-{
-	struct session_commit *c = &s->commits[index];
-
-	if (!e->record)
-		return damaged(s, number, "a build without a record", err);
-	kb_build_record_free(&c->build); /* built again after its artifact was trimmed */
-	c->build = (struct kb_build_record){ 0 };
-	KB_AUTO_FREE char *path = kb_path_join(s->run_dir, e->record);
-	int r = kb_build_record_read(path, &c->build, err);
-	if (r)
-		return r;
-	/* The artifact may have been trimmed since; then it is simply built again. */
-	KB_AUTO_FREE char *kernel = c->build.artifact_dir
-					    ? kb_path_join(c->build.artifact_dir, "bzImage")
-					    : NULL;
-	if (c->build.outcome == KB_BUILD_OK && !s->read_only &&
-	    (!kernel || !kb_path_exists(kernel))) {
-		kb_build_record_free(&c->build);
-		c->build = (struct kb_build_record){ 0 };
-		return 0;
-	}
-	c->built = true;
-	if (!c->build_counted) {
-		c->build_counted = true;
-		s->builds++;
-		s->builds_cached += c->build.from_cache;
-		if (!c->build.from_cache) {
-			s->builds_wall_ms += c->build.wall_ms;
-			s->builds_timed++;
-		}
-	}
-	return 0;
-}
-
-static int replay_boot(struct session *s, const struct kb_event *e, uint32_t index,
-		       size_t number, struct kb_error *err)
-{
-	KB_AUTO(kb_boot_record_free) struct kb_boot_record record = { 0 };
-
-	if (!s->action.open || s->action.index != index || e->slot >= s->action.count ||
-	    s->action.boots[e->slot].done || !e->record)
-		return damaged(s, number, "a boot that no action asked for", err);
-	KB_AUTO_FREE char *path = kb_path_join(s->run_dir, e->record);
-	int r = kb_boot_record_read(path, &record, err);
-	if (r)
-		return r;
-	session_take_boot(s, e->slot, &record, kb_streq(e->text, "cached"));
-	if (!kb_streq(e->text, "cached")) {
-		s->boots_wall_ms += record.total_ms;
-		s->boots_timed++;
-	}
-	session_close_if_complete(s);
-	return 0;
-}
-
-static int replay_event(struct session *s, const struct kb_event *e, size_t number,
-			struct kb_error *err)
-{
-	uint32_t index = *e->commit ? session_find(s, e->commit) : UINT32_MAX;
-	bool about_commit = e->kind == KB_EVENT_ACTION || e->kind == KB_EVENT_BUILD ||
-			    e->kind == KB_EVENT_BOOT || e->kind == KB_EVENT_UNTESTABLE;
-
-	if (s->judge && about_commit && index == UINT32_MAX) {
-		struct kb_oid oid;
-
-		memcpy(oid.hex, e->commit, sizeof(oid.hex));
-		index = session_add_commit(s, &oid);
-	}
-	if (about_commit && index == UINT32_MAX)
-		return damaged(s, number, "a commit that is not in the range", err);
-	switch (e->kind) {
-	case KB_EVENT_ACTION:
-		return replay_action(s, e, index, number, err);
-	case KB_EVENT_BUILD:
-		return replay_build(s, e, index, number, err);
-	case KB_EVENT_BOOT:
-		return replay_boot(s, e, index, number, err);
-	case KB_EVENT_UNTESTABLE:
-		session_take_untestable(s, index, e->text ? e->text : "untestable");
-		return 0;
-	case KB_EVENT_DONE:
-		snprintf(s->done_text, sizeof(s->done_text), "%s", e->text ? e->text : "done");
-		return 0;
-	case KB_EVENT_START:
-	case KB_EVENT_RESUME:
-	case KB_EVENT_NOTE:
-		return 0;
-	}
-	return damaged(s, number, "an event of an unknown kind", err);
-}
-
-/* Wall time spent so far: gaps between a stop and its resumption are not counted. */
-static void add_wall(struct session *s, const struct kb_event *before,
-		     const struct kb_event *now)
-{
-	if (before && now->kind != KB_EVENT_RESUME && now->at_us > before->at_us)
-		s->replayed_wall_ms += (now->at_us - before->at_us) / 1000;
-}
-
-int session_replay(struct session *s, struct kb_error *err)
-{
-	KB_AUTO_FREE char *path = kb_path_join(s->run_dir, "journal.jsonl");
-	KB_AUTO_FREE struct kb_event *events = NULL;
-	size_t count = 0;
-	int r = 0;
-
-	if (!kb_path_exists(path))
-		return 0;
-	r = kb_journal_read(path, &events, &count, err);
-	if (r)
-		return r;
-	for (size_t i = 0; i < count; i++) {
-		if (!r)
-			r = replay_event(s, &events[i], i + 2, err); /* after the header */
-		add_wall(s, i ? &events[i - 1] : NULL, &events[i]);
-	}
-	for (size_t i = 0; i < count; i++)
-		kb_event_free(&events[i]);
-	return r;
 }

@@ -77,7 +77,7 @@ static int unit_failed(enum kb_errno code, const char *what, const char *log_pat
 {
 	KB_AUTO_FREE char *tail = log_tail(log_path);
 
-	if (res->interrupted)
+	if (res->interrupted || kb_interrupted())
 		return kb_error_set(err, KB_EINTERRUPTED, "interrupted");
 	if (res->timed_out)
 		return kb_error_set(err, code, "the %s unit did not end in time: %s", what, tail);
@@ -121,7 +121,18 @@ int kb_unit_build(const char *command, const struct kb_build_request *request, c
 		return r;
 	if (res.exit_code != 0 || res.timed_out || res.interrupted)
 		return unit_failed(KB_EBUILD, "build", log, &res, err);
-	return kb_build_record_read(rec, ret_record, err);
+	r = kb_build_record_read(rec, ret_record, err);
+	if (r)
+		return r;
+	if (!kb_streq(ret_record->tree, request->tree) ||
+	    (ret_record->outcome == KB_BUILD_OK &&
+	     (!ret_record->artifact_dir || !ret_record->kernel_sha256))) {
+		kb_build_record_free(ret_record);
+		*ret_record = (struct kb_build_record){ 0 };
+		return kb_error_set(err, KB_EBUILD,
+				    "the build unit's record is of another tree, or names no kernel");
+	}
+	return 0;
 }
 
 /* ---- boots, several at once ---- */
@@ -164,6 +175,20 @@ static int start_boot(const struct batch *b, struct running *run, struct kb_erro
 	return kb_proc_start(&spec, &run->proc, err);
 }
 
+/* A unit may be a stranger's wrapper, and QEMU gone is no fact about the kernel. */
+static int check_record(const struct kb_boot_request *req, const struct kb_boot_record *rec,
+			struct kb_error *err)
+{
+	if (rec->outcome == KB_BOOT_KILLED)
+		return kb_error_set(err, KB_EVM, "QEMU went away: %s",
+				    rec->reason ? rec->reason : "no reason recorded");
+	if (!kb_streq(rec->kernel_sha256, req->kernel_sha256) ||
+	    rec->perturbation != req->perturbation)
+		return kb_error_set(err, KB_EVM,
+				    "the boot unit's record is of another kernel or perturbation");
+	return 0;
+}
+
 /* @return 0 finished, 1 started again after a failure of the unit, negative on error */
 static int finish_boot(const struct batch *b, struct running *run,
 		       const struct kb_proc_result *res, struct kb_error *err)
@@ -176,12 +201,14 @@ static int finish_boot(const struct batch *b, struct running *run,
 
 	kb_proc_free(run->proc);
 	run->proc = NULL;
-	if (res->interrupted)
+	if (res->interrupted || kb_interrupted())
 		return kb_error_set(err, KB_EINTERRUPTED, "interrupted");
 	if (res->exit_code != 0 || res->timed_out)
 		r = unit_failed(KB_EVM, "boot", log, res, &why);
 	else
 		r = kb_boot_record_read(job->record_path, &record, &why);
+	if (!r)
+		r = check_record(job->request, &record, &why);
 	if (r) {
 		if (run->failures++ < b->retries) {
 			kb_warn("%s; trying again", why.message);

@@ -86,6 +86,13 @@ static void free_commits(struct kb_report_commit *commits, size_t count)
 	free(commits);
 }
 
+void kb_report_drop_candidates(struct kb_report *r)
+{
+	free_commits(r->candidates, r->candidate_count);
+	r->candidates = NULL;
+	r->candidate_count = 0;
+}
+
 void kb_report_free(struct kb_report *r)
 {
 	if (!r)

@@ -45,6 +45,8 @@ struct kb_report { /* format name "kbisect-report" */
 };
 
 void kb_report_free(struct kb_report *r);
+/** For an answer that makes the candidates meaningless. */
+void kb_report_drop_candidates(struct kb_report *r);
 int kb_report_write(const char *path, const struct kb_report *r, struct kb_error *err);
 int kb_report_read(const char *path, struct kb_report *ret, struct kb_error *err);
 char *kb_report_json(const struct kb_report *r); /* owned; the same document, indented */
