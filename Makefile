@@ -84,7 +84,7 @@ $(OUT)/kbisect: $(OUT)/obj/harness/main.o $(LIB)
 
 $(OUT)/kbisect-qemu: $(OUT)/obj/harness/qwrap.o
 	@echo "  LD      $@"
-	$(Q)$(CC) $(CFLAGS) -o $@ $^
+	$(Q)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^
 
 # ---- guest programs: static, for the initramfs ----
 
@@ -184,7 +184,7 @@ test: setup
 
 ## asan: `make check` with AddressSanitizer and UBSan
 asan:
-	$(Q)$(MAKE) --no-print-directory VARIANT=asan CFLAGS="-O1 -g" check
+	$(Q)BISECT_AGREE_DAGS=30 $(MAKE) --no-print-directory VARIANT=asan CFLAGS="-O1 -g" check
 
 ## lint: clang-tidy, cppcheck, shellcheck, both compilers
 lint: lint-clang lint-tidy lint-cppcheck lint-shell headers

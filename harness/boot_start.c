@@ -25,8 +25,6 @@
 #include "harness/paths.h"
 #include "harness/vm_domxml.h"
 
-#define QBOOT_PATH "/usr/share/qemu/qboot.rom" /* Debian: qemu-system-data */
-
 enum { INITRD_ALIGN = 512 };
 
 static int check_file(const char *path, const char *sha256, const char *what,
@@ -234,11 +232,11 @@ static int make_xml(struct boot *b, const char *wrapper, struct kb_error *err)
 		.controller_pid = embedded ? (long)getpid() : 0,
 	};
 
-	/* qboot starts a kernel in a third of SeaBIOS' time. It knows nothing of several
-	 * CPUs without ACPI, so only one-CPU guests get it. */
-	if (embedded && kb_streq(req->machine, "q35") && kb_streq(req->mode, "exact") &&
-	    kb_path_exists(QBOOT_PATH))
-		spec.rom_path = QBOOT_PATH;
+	if (embedded)
+		spec.rom_path = kb_domxml_rom(req);
+	if (spec.rom_path && !kb_path_exists(spec.rom_path))
+		return kb_error_set(err, KB_EVM, "%s is missing: apt install qemu-system-data",
+				    spec.rom_path);
 	if (kb_streq(req->accel, "tcg") && !kb_streq(req->mode, "exact"))
 		spec.tsc_khz = measure_tsc_khz();
 	int r = kb_domxml_make(&spec, &b->xml, err);

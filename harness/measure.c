@@ -14,6 +14,7 @@
 #include "harness/cache.h"
 #include "harness/kversion.h"
 #include "harness/paths.h"
+#include "harness/vm_domxml.h"
 #include "harness/workload.h"
 
 #define BOOT_UNIT_RETRIES 2
@@ -86,6 +87,21 @@ static unsigned default_parallel(const char *mode, const struct kb_job *job)
 	return fit < (uint64_t)cores ? (unsigned)fit : (unsigned)cores;
 }
 
+static int make_neutral_xml(const struct kb_boot_request *req, char **ret_xml,
+			    struct kb_error *err);
+
+/* What no machine can be made of is found out now, not after the first kernel build. */
+static int check_machine(const struct kb_measure *m, struct kb_error *err)
+{
+	KB_AUTO(kb_boot_request_free) struct kb_boot_request req = { 0 };
+	const struct kb_build_record none = { .artifact_dir = (char *)"/",
+					      .kernel_sha256 = (char *)"" };
+	KB_AUTO_FREE char *xml = NULL;
+
+	kb_measure_boot_request(m, &none, 0, "/", &req);
+	return make_neutral_xml(&req, &xml, err);
+}
+
 int kb_measure_init(struct kb_measure *m, const struct kb_job *job,
 		    const struct kb_run_info *info, struct kb_repo *repo, const char *run_dir,
 		    const struct kb_oid *endpoints, size_t count, struct kb_error *err)
@@ -118,7 +134,8 @@ int kb_measure_init(struct kb_measure *m, const struct kb_job *job,
 		kb_debug("mkfs options for kernels from %u.%u on: %s", oldest.major,
 			 oldest.minor, m->mkfs_options);
 	}
-	return read_qemu_version(&m->qemu_version, err);
+	r = check_machine(m, err);
+	return r ? r : read_qemu_version(&m->qemu_version, err);
 }
 
 void kb_measure_free(struct kb_measure *m)
@@ -251,6 +268,20 @@ void kb_measure_boot_request(const struct kb_measure *m, const struct kb_build_r
 	}
 }
 
+/* The domain of a boot, with names and paths that differ from boot to boot left out. */
+static int make_neutral_xml(const struct kb_boot_request *req, char **ret_xml,
+			    struct kb_error *err)
+{
+	struct kb_boot_request neutral = *req;
+
+	neutral.kernel_path = (char *)"kernel";
+	struct kb_domxml_spec spec = { .req = &neutral, .name = "boot", .initrd_path = "initrd",
+				       .console_path = "console", .scratch_path = "scratch" };
+	if (kb_starts_with(req->uri, "qemu:///embed"))
+		spec.rom_path = kb_domxml_rom(req);
+	return kb_domxml_make(&spec, ret_xml, err);
+}
+
 /*
  * An exact boot is a pure function of these: whoever computed it, it need not be computed
  * again. NULL for a request that is not exact.
@@ -262,16 +293,18 @@ static char *cache_path(const struct kb_measure *m, const struct kb_boot_request
 	if (!kb_streq(req->mode, "exact") || m->fresh)
 		return NULL;
 	struct kb_hash *h = kb_hash_new();
-	const char *const texts[] = { "kbisect exact boot 2", m->qemu_version,
-				      req->kernel_sha256, req->image_sha256, req->machine,
-				      req->accel, req->scratch,
-				      req->extra_cmdline ? req->extra_cmdline : "" };
-	const uint32_t numbers[] = { req->memory_mib, req->vcpus, req->scratch_mib,
-				     req->perturbation };
+	KB_AUTO_FREE char *xml = NULL;
+
+	/* The domain says it all but for the files' contents. */
+	if (make_neutral_xml(req, &xml, NULL)) {
+		kb_hash_finish(h, hex);
+		return NULL;
+	}
+	const char *const texts[] = { "kbisect exact boot 3", m->qemu_version, xml,
+				      req->kernel_sha256, req->image_sha256 };
 
 	for (size_t i = 0; i < KB_COUNT_OF(texts); i++)
 		kb_hash_update_str(h, texts[i]);
-	kb_hash_update(h, numbers, sizeof(numbers));
 	for (size_t i = 0; i < req->params.count; i++) {
 		kb_hash_update_str(h, req->params.items[i].name);
 		kb_hash_update_str(h, req->params.items[i].value);

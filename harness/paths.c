@@ -73,7 +73,8 @@ static int find_data(const char *sub, const char *name, const char *suffix, cons
 	KB_AUTO(kb_str_free) struct kb_str tried = { 0 };
 	int r;
 
-	if (strchr(name, '/') || kb_path_exists(name)) {
+	/* A bare name is one of ours: what happens to lie in the current folder is not meant. */
+	if (strchr(name, '/')) {
 		if (!kb_path_exists(name))
 			return kb_error_set(err, KB_ECONFIG, "%s %s does not exist", what, name);
 		/* units run elsewhere: hand out absolute paths only */

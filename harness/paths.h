@@ -8,8 +8,7 @@
 /** The running program, resolved; owned by the caller. Errors: KB_EINTERNAL. */
 int kb_path_self(char **ret_path, struct kb_error *err);
 
-/** A kernel configuration fragment: absolute, existing relative path, or a name below
- * configs/kernel. @ret_path owned. Errors: KB_ECONFIG naming where it was looked for. */
+/** A kernel configuration fragment: a path (with a '/'), or a name below configs/kernel. @ret_path owned. Errors: KB_ECONFIG naming where it was looked for. */
 int kb_path_fragment(const char *name, char **ret_path, struct kb_error *err);
 
 /** A job file: a path, or a name (with or without .json) below configs/jobs. */

@@ -43,6 +43,16 @@ static int fill_job(const struct kb_job *given, struct kb_run_info *info, struct
 	r = kb_job_parse(text, strlen(text), "job", &job, err);
 	if (!r)
 		r = kb_host_settle_job(&job, err);
+	/* A run resumed from another folder must find the same files. */
+	for (size_t i = 0; i < job.kernel_fragments.count && !r; i++) {
+		char *path = NULL;
+
+		r = kb_path_fragment(job.kernel_fragments.items[i], &path, err);
+		if (r)
+			break;
+		free(job.kernel_fragments.items[i]);
+		job.kernel_fragments.items[i] = path;
+	}
 	if (r)
 		return r;
 	info->job_text = kb_job_format(&job);

@@ -93,6 +93,28 @@ static const char *outcome_word(enum kb_outcome o)
 	return "interrupted";
 }
 
+/* A parent outside the range was not booted: the good endpoint stood in for it. */
+static void remark_stand_in(struct session *s, uint32_t culprit, struct kb_report *r)
+{
+	KB_AUTO_FREE struct kb_oid *parents = NULL;
+	size_t count = 0;
+
+	if (!s->parents_outside[culprit] ||
+	    kb_repo_parents(s->repo, &s->range.oids[culprit], &parents, &count, NULL))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		if (kb_range_find(&s->range, &parents[i]) != UINT32_MAX ||
+		    kb_streq(parents[i].hex, s->commits[s->good_index].oid.hex))
+			continue;
+		char *more = kb_asprintf("%s%sthe good endpoint stood in for the parent %.12s, "
+					 "which is outside the range",
+					 r->reason ? r->reason : "",
+					 r->reason && *r->reason ? "; " : "", parents[i].hex);
+		free(r->reason);
+		r->reason = more;
+	}
+}
+
 static void fill_answer(struct session *s, struct kb_report *r)
 {
 	struct kb_decide_result res;
@@ -114,6 +136,8 @@ static void fill_answer(struct session *s, struct kb_report *r)
 				  sizeof(*r->candidates));
 	for (size_t i = 0; i < res.candidate_count; i++)
 		fill_commit(s, res.candidates[i], &r->candidates[r->candidate_count++]);
+	if (res.outcome == KB_OUTCOME_CULPRIT && res.candidate_count)
+		remark_stand_in(s, res.candidates[0], r);
 	kb_decide_result_free(&res);
 	if (bad_base != UINT32_MAX) {
 		free(r->verdict);

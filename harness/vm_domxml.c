@@ -214,6 +214,12 @@ int kb_domxml_cmdline(const struct kb_domxml_spec *spec, char **ret_cmdline,
 	return 0;
 }
 
+const char *kb_domxml_rom(const struct kb_boot_request *req)
+{
+	return is_exact(req) && kb_streq(req->machine, "q35") ? "/usr/share/qemu/qboot.rom"
+							     : NULL;
+}
+
 /* ---- XML ---- */
 
 /* Appends `before`, the escaped text, `after`. Control characters have no XML spelling.

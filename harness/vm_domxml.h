@@ -47,6 +47,13 @@ int kb_domxml_place_scratch(const char *machine, uint64_t memory_mib,
 			    uint64_t scratch_mib, uint64_t *ret_start_mib,
 			    struct kb_error *err);
 
+/**
+ * The firmware that boots of this request get on our own host: qboot starts a kernel in a
+ * third of SeaBIOS' time, but knows nothing of several CPUs without ACPI, so only exact mode
+ * has it. @return a path (Debian: qemu-system-data) or NULL for the machine's own
+ */
+const char *kb_domxml_rom(const struct kb_boot_request *req);
+
 /** The guest's device node for a kind of scratch disk; NULL for "none" or unknown. */
 const char *kb_domxml_scratch_device(const char *scratch);
 

@@ -33,6 +33,7 @@ struct kb_vm_host {
 	atomic_int pumps;   /* channels whose buffers still live in the event thread */
 	int event_callback; /* -1: none */
 	char *qemu_version, *libvirt_version; /* owned */
+	pthread_mutex_t vm_lock; /* of the next member: the event thread looks at it */
 	struct kb_vm *vm; /* borrowed; the one that runs, for the event callback */
 };
 
@@ -98,16 +99,24 @@ static int start_events(struct kb_vm_host *host, struct kb_error *err)
 	return 0;
 }
 
+static void set_current(struct kb_vm_host *host, struct kb_vm *vm)
+{
+	pthread_mutex_lock(&host->vm_lock);
+	host->vm = vm;
+	pthread_mutex_unlock(&host->vm_lock);
+}
+
 static int on_lifecycle(virConnectPtr conn, virDomainPtr domain, int event, int detail,
 			void *opaque)
 {
 	struct kb_vm_host *host = opaque;
-	struct kb_vm *vm = host->vm;
 
 	(void)conn;
-	if (event == VIR_DOMAIN_EVENT_STOPPED && vm &&
-	    kb_streq(virDomainGetName(domain), vm->name))
-		atomic_store(&vm->stop_detail, detail);
+	pthread_mutex_lock(&host->vm_lock);
+	if (event == VIR_DOMAIN_EVENT_STOPPED && host->vm &&
+	    kb_streq(virDomainGetName(domain), host->vm->name))
+		atomic_store(&host->vm->stop_detail, detail);
+	pthread_mutex_unlock(&host->vm_lock);
 	return 0;
 }
 
@@ -250,6 +259,8 @@ int kb_vm_host_open(const struct kb_vm_host_spec *spec, struct kb_vm_host **ret_
 {
 	struct kb_vm_host *host = kb_calloc(1, sizeof(*host));
 
+	pthread_mutex_init(&host->vm_lock, NULL);
+
 	host->slot = (struct kb_vm_slot)KB_VM_SLOT_INIT;
 	host->event_callback = -1;
 	int r = connect_host(host, spec, err);
@@ -324,7 +335,7 @@ int kb_vm_create(struct kb_vm_host *host, const char *name, const char *xml,
 	vm->host = host;
 	vm->name = kb_strdup(name);
 	atomic_store(&vm->stop_detail, -1);
-	host->vm = vm;
+	set_current(host, vm);
 	/* The embedded driver refuses autodestroy: there QEMU dies with us
 	 * (harness/qwrap.c). */
 	vm->domain = virDomainCreateXML(
@@ -414,7 +425,8 @@ void kb_vm_destroy(struct kb_vm *vm)
 		/* Faster than libvirt, which polls for the pid to vanish before we reap
 		 * it. */
 		kill(vm->pid, SIGKILL);
-		waitid(P_PID, (id_t)vm->pid, &(siginfo_t){0}, WEXITED);
+		while (waitid(P_PID, (id_t)vm->pid, &(siginfo_t){0}, WEXITED) && errno == EINTR)
+			;
 		vm->pid = 0;
 	}
 	if (!vm->ended)
@@ -430,7 +442,7 @@ void kb_vm_free(struct kb_vm *vm)
 	if (!vm)
 		return;
 	kb_vm_destroy(vm);
-	vm->host->vm = NULL;
+	set_current(vm->host, NULL);
 	free(vm->name);
 	free(vm);
 }

@@ -80,7 +80,7 @@ if [ "${1:-}" != --quick ]; then
 		tail -n 30 "$logs/make-asan.log"
 		failed=$((failed + 1))
 	}
-	VARIANT_NAME=asan KB_OUT=$build/asan KBISECT=$build/asan/kbisect programs "$build/asan"
+	BISECT_AGREE_DAGS=30 VARIANT_NAME=asan KB_OUT=$build/asan KBISECT=$build/asan/kbisect programs "$build/asan"
 	export KBISECT_HOME=${home:-$build/state} KBISECT_CACHE=${cache:-$build/cache}
 	for t in tests/system/*.t; do
 		KB_OUT=$build KBISECT=$build/kbisect run "$t" "$t"

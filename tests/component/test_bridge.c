@@ -148,7 +148,7 @@ static void program_ends(struct kb_bridge b, const char *what)
 	struct server s = start(b);
 
 	for (int i = 0; i < 3; i++) {
-		char nonce[16];
+		char nonce[24];
 
 		snprintf(nonce, sizeof(nonce), "abcdef%02d", i);
 		ok(greet(s.host, nonce), "%s: session %d", what, i);
