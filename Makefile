@@ -27,7 +27,10 @@ PKG_LIBS = $(shell pkg-config --libs $(PKGS)) -lRmath -lgsl -lgslcblas -lm
 
 BASE_SRC := $(addprefix harness/base/,clock.c error.c fs.c hash.c log.c mem.c proc.c str.c)
 
-PURE_SRC := bisect/dag.c bisect/pick.c bisect/decide.c bisect/decide_confirm.c \
+PURE_SRC := bisect/posterior.c bisect/posterior_noise.c bisect/posterior_reach.c \
+	bisect/posterior_two.c bisect/plan.c bisect/plan_table.c bisect/decide_bayes.c \
+	bisect/decide_bayes_calibrate.c bisect/decide_bayes_search.c bisect/decide_bayes_final.c bisect/sim.c bisect/sim_world.c \
+	bisect/sim_rules.c bisect/dag.c bisect/pick.c bisect/decide.c bisect/decide_confirm.c \
 	bisect/decide_model.c bisect/decide_rule.c bisect/stats.c harness/bisectlog.c \
 	harness/build_log.c harness/cpio.c harness/crash.c harness/guestdoc.c harness/kversion.c \
 	harness/sample.c harness/vm_domxml.c harness/workload.c
@@ -50,7 +53,7 @@ SESSION_SRC := harness/doctor.c harness/doctor_kvm.c harness/host.c harness/meas
 
 CMD_SRC := harness/cmd_bisect.c harness/cmd_common.c harness/cmd_doctor.c harness/cmd_gc.c harness/cmd_job.c \
 	harness/cmd_judge.c harness/cmd_measure.c harness/cmd_next.c harness/cmd_report.c \
-	harness/cmd_shell.c harness/cmd_unit.c harness/opts.c harness/progress.c
+	harness/cmd_shell.c harness/cmd_sim.c harness/cmd_unit.c harness/opts.c harness/progress.c
 
 LIB_SRC := $(BASE_SRC) $(PURE_SRC) $(FILE_SRC) $(ADAPTER_SRC) $(SESSION_SRC) $(CMD_SRC)
 LIB_OBJ := $(LIB_SRC:%.c=$(OUT)/obj/%.o)

@@ -38,6 +38,7 @@ int kb_cmd_next(int argc, char **argv);
 int kb_cmd_report(int argc, char **argv);
 int kb_cmd_resume(int argc, char **argv);
 int kb_cmd_shell(int argc, char **argv);
+int kb_cmd_sim(int argc, char **argv);
 int kb_cmd_unit(int argc, char **argv);
 
 /** Prints "kbisect NAME: message" on stderr; returns the exit code of the error's kind. */
