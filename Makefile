@@ -230,6 +230,20 @@ fuzz:
 			tests/fuzz/corpus/$${f#fuzz_} || exit 1; \
 	done
 
+##@ Benchmarks
+
+$(OUT)/tests/bench/%: $(OUT)/obj/tests/bench/%.o $(LIB)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(KB_CFLAGS) -o $@ $^ $(PKG_LIBS)
+
+## bench-choice: time and memory of choosing a commit, beside git rev-list --bisect
+bench-choice: $(OUT)/tests/bench/bench_choice
+	$<
+
+## bench-engine: the Bayesian engine's choice among 100,000 candidates
+bench-engine: $(OUT)/tests/bench/bench_engine
+	$<
+
 ##@ Other
 
 ## docs: regenerate what is generated from the tables
@@ -253,6 +267,7 @@ distclean:
 	rm -rf $(BUILD)
 
 .PHONY: help all image setup history demo test-programs check test asan lint lint-clang lint-tidy \
-	lint-cppcheck lint-shell headers fuzz docs install clean distclean
+	lint-cppcheck lint-shell headers fuzz docs install clean distclean \
+	bench-choice bench-engine
 
 -include $(shell find $(BUILD)/obj $(BUILD)/guest/obj $(OUT)/obj -name '*.d' -type f 2>/dev/null)

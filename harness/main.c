@@ -24,7 +24,7 @@ static const struct command commands[] = {
 	{ "log", "print a run as a `git bisect replay` log", kb_cmd_log },
 	{ "shell", "boot a revision and open a shell in it", kb_cmd_shell },
 	{ "job", "check a job and print it in full", kb_cmd_job },
-	{ "sim", "the decision engine against simulated truth", kb_cmd_sim },
+	{ "sim", "decision rules against simulated truth", kb_cmd_sim },
 	{ "next", "print the commit to test next (plumbing)", kb_cmd_next },
 	{ "unit", "run one build or one boot (plumbing)", kb_cmd_unit },
 	{ "gc", "trim the caches", kb_cmd_gc },
