@@ -57,7 +57,7 @@ for _ in $(seq 1 200); do
 	[ "$(qemus)" -gt 0 ] && grep -q '@kb start' "$work/killed/console.log" 2>/dev/null && break
 	sleep 0.1
 done
-pkill -KILL -f 'qemu-system-x86_64 .*kbisect'
+pkill -KILL -f "qemu-system-x86_64 .*-initrd $work/killed/"
 wait $unit
 is "$(json "$work/killed.json" '$d->{outcome}')" killed "QEMU killed from outside is told as such"
 

@@ -51,9 +51,9 @@ edit_json() {
 		my $d = decode_json(<F>); eval $ARGV[2]; die $@ if $@;
 		open F, ">", $ARGV[1] or die $!; print F encode_json($d)' "$1" "$2" "$3"
 }
-# QEMU processes that belong to this checkout's kbisect.
+# QEMU processes of this test and of this state folder: their initrd lies there.
 qemus() {
-	pgrep -f 'qemu-system-x86_64 .*kbisect' | wc -l
+	pgrep -f "qemu-system-x86_64 .*-initrd ($work|$KBISECT_HOME)/" | wc -l
 }
 need_report() {
 	[ -s "$report" ] && return
