@@ -128,7 +128,8 @@ static int judge(const struct judge_opts *o, enum kb_verdict *ret_verdict, char 
 
 	if (!r)
 		r = kb_repo_open(o->repo, &repo, err);
-	if (!r)
+	/* With `git bisect start --no-checkout` git moves this one instead of HEAD. */
+	if (!r && kb_repo_resolve(repo, "BISECT_HEAD", &head, NULL))
 		r = kb_repo_resolve(repo, "HEAD", &head, err);
 	if (!r && (!o->good || !o->bad))
 		r = endpoints_from_git(repo, from_git_bad, from_git_good, err);
@@ -175,7 +176,8 @@ int kb_cmd_judge(int argc, char **argv)
 		.usage = "[--job FILE]",
 		.description =
 			"Measures the commit that is checked out (the commit, not what the work tree "
-			"holds on top of it) and compares it with the endpoints of the git bisect in "
+			"holds on top of it; with `git bisect start --no-checkout`, which saves git the "
+			"checkouts, the one it names) and compares it with the endpoints of the git bisect in "
 			"progress, which are measured at the first call and remembered.\n\n"
 			"Exit code: 0 good, 1 bad, 125 cannot be tested or stays unclear, 129 "
 			"infrastructure or usage: git bisect run stops there and loses nothing.",
